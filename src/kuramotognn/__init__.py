@@ -1,0 +1,41 @@
+"""Graph neural networks as coupled oscillators: KuramotoGNN in PyTorch, exact and fast."""
+
+from kuramotognn._version import __version__
+from kuramotognn.data import NodeDataset, Split, load_dataset, random_per_class
+from kuramotognn.features import SparseFeatures, normalise_features
+from kuramotognn.fields import Attention, Dynamics, Field, Kuramoto, KuramotoDynamics, RandomWalk
+from kuramotognn.graph import Graph, largest_component
+from kuramotognn.models import ContinuousGNN, KuramotoConv, KuramotoGNN
+from kuramotognn.solve import Solution, Solver, SolverError, integrate
+from kuramotognn.training import EpochMetrics, TrainingConfig, TrainResult, fit, predict
+
+# Listed in the order in which data flows.
+__all__ = [
+    "Attention",
+    "ContinuousGNN",
+    "Dynamics",
+    "EpochMetrics",
+    "Field",
+    "Graph",
+    "Kuramoto",
+    "KuramotoConv",
+    "KuramotoDynamics",
+    "KuramotoGNN",
+    "NodeDataset",
+    "RandomWalk",
+    "Solution",
+    "Solver",
+    "SolverError",
+    "SparseFeatures",
+    "Split",
+    "TrainResult",
+    "TrainingConfig",
+    "__version__",
+    "fit",
+    "integrate",
+    "largest_component",
+    "load_dataset",
+    "normalise_features",
+    "predict",
+    "random_per_class",
+]

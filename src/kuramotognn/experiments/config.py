@@ -1,0 +1,242 @@
+"""Settings: one strict, typed tree that a file, a flag and Python spell the same way."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli_w
+from cyclopts import Parameter
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from torch import nn
+
+from kuramotognn.checks import did_you_mean
+from kuramotognn.data import NodeDataset, Split, dataset_name, random_per_class
+from kuramotognn.features import Normalisation
+from kuramotognn.fields import Interaction
+from kuramotognn.models.kuramoto import AdjacencyName, KuramotoGNN
+from kuramotognn.solve import ADAPTIVE, Solver
+from kuramotognn.training import TrainingConfig
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors, values are not changed after validation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataConfig(Strict):
+    """What is read, and which nodes train, select and test."""
+
+    protocol: Literal["random-per-class"] = Field("random-per-class", description="How nodes are split.")
+    per_class: int = Field(20, ge=1, description="Training nodes a class.")
+    development: int = Field(1500, ge=1, description="Nodes drawn for training and validation together.")
+    largest_component: bool = Field(True, description="Keep the largest connected component only.")
+    normalisation: Normalisation = Field("row-sum", description="Scaling of each node's features.")
+    self_loops: bool = Field(False, description="Add an edge from every node to itself.")
+
+    def split(self, dataset: NodeDataset, number: int) -> Split:
+        """Split ``number`` of this protocol."""
+        return random_per_class(
+            dataset.y,
+            number,
+            per_class=self.per_class,
+            development=self.development,
+            class_names=dataset.class_names,
+        )
+
+
+class SolverConfig(Strict):
+    """How the flow is integrated: see :class:`kuramotognn.Solver`."""
+
+    method: str = Field(
+        "euler",
+        description="Fixed steps: euler, midpoint, heun, rk4, explicit_adams, implicit_adams. "
+        "Adaptive: dopri5, dopri8, bosh3, fehlberg2, adaptive_heun.",
+    )
+    step_size: float | None = Field(None, gt=0, description="Largest step of a fixed-step method (default 0.5).")
+    steps: int | None = Field(None, ge=1, description="Number of steps, instead of a step size.")
+    rtol: float | None = Field(None, gt=0, description="Relative tolerance of an adaptive method (default 1e-4).")
+    atol: float | None = Field(None, gt=0, description="Absolute tolerance of an adaptive method (default 1e-4).")
+    adjoint: bool = Field(False, description="Gradients by the adjoint equation (torchdiffeq's methods).")
+    max_evaluations: int = Field(10_000, ge=1, description="Stop when one integration needs more evaluations.")
+
+    def build(self) -> Solver:
+        """The solver these settings describe."""
+        settings = self.model_dump()
+        if self.method not in ADAPTIVE and self.steps is None and self.step_size is None:
+            settings["step_size"] = 0.5
+        return Solver(**settings)
+
+
+class ModelConfig(Strict):
+    """The model: see :class:`kuramotognn.KuramotoGNN`."""
+
+    name: Annotated[Literal["kuramotognn"], Parameter(name="--model")] = Field(
+        "kuramotognn", description="Which model."
+    )
+    hidden_channels: int = Field(64, ge=1, description="Width of the phases.")
+    time: float = Field(8.0, gt=0, description="Integration time T, the depth.")
+    coupling: float = Field(1.0, gt=0, description="Coupling strength K.")
+    adjacency: AdjacencyName = Field("attention", description="Couplings: attention at X(0), or constant.")
+    heads: int = Field(4, ge=1, description="Attention heads.")
+    attention_channels: int | None = Field(
+        None, ge=1, description="Total width of queries and keys (default: hidden-channels)."
+    )
+    interaction: Interaction = Field("exact", description="Exact sine coupling, or the supplement's approximation.")
+    input_dropout: float = Field(0.5, ge=0, lt=1, description="Dropout on the features.")
+    dropout: float = Field(0.5, ge=0, lt=1, description="Dropout on the final phases.")
+    phase_range: tuple[float, float] | None = Field(
+        None, strict=False, description="Clamp X(0) to this interval; the authors' code uses 0 3.14159."
+    )
+
+    def build(self, in_channels: int, out_channels: int, solver: Solver) -> nn.Module:
+        """The model these settings describe, freshly initialised."""
+        settings = self.model_dump(exclude={"name", "hidden_channels"})
+        return KuramotoGNN(in_channels, self.hidden_channels, out_channels, solver=solver, **settings)
+
+
+class Config(Strict):
+    """Everything that decides a run's numbers."""
+
+    dataset: str = Field("cora", description="Name of the data set; see `kuramotognn datasets`.")
+    splits: int = Field(5, ge=1, description="How many splits to train on.")
+    first_split: int = Field(0, ge=0, description="Number of the first split; tuning uses 1000 and up.")
+    seed: int = Field(0, ge=0, description="Seed of initialisation and dropout.")
+    device: str = Field("cpu", description="Where to compute: cpu, cuda, cuda:1, …")
+    data: DataConfig = Field(DataConfig(), description="What is read and how it is split.")
+    model: ModelConfig = Field(ModelConfig(), description="The model.")
+    solver: SolverConfig = Field(SolverConfig(), description="How the flow is integrated.")
+    training: TrainingConfig = Field(TrainingConfig(), description="How the model is trained.")
+
+    @field_validator("dataset")
+    @classmethod
+    def _known_dataset(cls, name: str) -> str:
+        return dataset_name(name)
+
+    def to_toml(self) -> str:
+        """These settings as a file that :func:`read_toml` reads back."""
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+class ConfigError(ValueError):
+    """Settings that cannot be used; the message names the setting, its value and the remedy."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Settings, and where each came from: ``flag``, ``file``, ``recommended`` or ``default``."""
+
+    config: Config
+    sources: Mapping[str, str]
+
+
+def resolve(flags: Mapping[str, Any], file: Mapping[str, Any] | None = None) -> Resolved:
+    """Merge settings: flag > file > the data set's recommended settings > default."""
+    name = flags.get("dataset", (file or {}).get("dataset", "cora"))
+    layers = [("recommended", recommended(str(name))), ("file", file or {}), ("flag", flags)]
+    merged: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for source, layer in layers:
+        for key, value in _flatten(layer):
+            for rival in _replaced_by(key, value):
+                merged.pop(rival, None)
+                sources.pop(rival, None)
+            merged[key], sources[key] = value, source
+    config = parse(_nest(merged))
+    everything = {key: sources.get(key, "default") for key, _ in _flatten(config.model_dump())}
+    return Resolved(config, everything)
+
+
+def parse(settings: Mapping[str, Any]) -> Config:
+    """Validate settings, or say in one sentence what is wrong with the first wrong one."""
+    try:
+        return Config.model_validate(settings, strict=True)
+    except ValidationError as error:
+        raise ConfigError(explain(error)) from error
+
+
+def explain(error: ValidationError) -> str:
+    """The first problem that pydantic found, as one sentence with the setting's name and a remedy."""
+    problem = error.errors(include_url=False)[0]
+    path = [str(part) for part in problem["loc"]]
+    setting, value = ".".join(path), problem["input"]
+    if problem["type"] == "extra_forbidden":
+        known = [".".join([*path[:-1], name]) for name in _fields_at(path[:-1])]
+        return f"unknown setting {setting!r}{did_you_mean(setting, known)}; known here: {', '.join(known)}"
+    context = problem.get("ctx", {})
+    if problem["type"] == "greater_than" and context.get("gt") == 0:
+        return f"{setting} must be positive, got {value}"
+    if problem["type"] == "value_error":
+        return str(context["error"])
+    message = problem["msg"].replace("Input should be", "must be")
+    near = did_you_mean(str(value), _choices(context)) if "expected" in context else ""
+    return f"{setting} {message}, got {value!r}{near}"
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Settings from a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"config file {str(path)!r} does not exist") from error
+    except IsADirectoryError as error:
+        raise ConfigError(f"config file {str(path)!r} is a folder; name a TOML file in it") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"config file {str(path)!r} is not TOML: {error}") from error
+
+
+def recommended(dataset: str) -> dict[str, Any]:
+    """The settings that come with a data set; found on validation of splits 1000 and up."""
+    file = files("kuramotognn.experiments").joinpath("recommended", f"{dataset_name(dataset)}.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def _replaced_by(key: str, value: object) -> tuple[str, ...]:
+    """Settings of lower precedence that a setting rules out: a step size and a number of steps exclude each other."""
+    if key == "solver.steps":
+        return ("solver.step_size",)
+    if key == "solver.step_size":
+        return ("solver.steps",)
+    if key == "solver.method":
+        return ("solver.steps", "solver.step_size") if value in ADAPTIVE else ("solver.rtol", "solver.atol")
+    return ()
+
+
+def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for path, value in flat.items():
+        *parents, key = path.split(".")
+        level = nested
+        for parent in parents:
+            level = level.setdefault(parent, {})
+            if not isinstance(level, dict):
+                raise ConfigError(f"{parent} must be a table of settings ([{parent}] in the file), got {level!r}")
+        level[key] = value
+    return nested
+
+
+def _fields_at(path: list[str]) -> list[str]:
+    model: type[BaseModel] = Config
+    for part in path:
+        annotation = model.model_fields[part].annotation
+        assert isinstance(annotation, type)
+        assert issubclass(annotation, BaseModel)
+        model = annotation
+    return list(model.model_fields)
+
+
+def _choices(context: Mapping[str, Any]) -> list[str]:
+    return [choice.strip(" '") for choice in str(context["expected"]).replace(" or ", ",").split(",")]

@@ -1,0 +1,319 @@
+"""A run: one configuration trained on several splits, in a folder that can be resumed, evaluated and predicted from."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from kuramotognn.checkpoints import CheckpointFolder, read_tensors, write_tensors
+from kuramotognn.data import NodeDataset, Split, load_dataset
+from kuramotognn.experiments.config import Config, ConfigError, parse, read_toml
+from kuramotognn.experiments.figures import draw_curves
+from kuramotognn.experiments.provenance import provenance
+from kuramotognn.features import Features, check_features, compact_features, normalise_features
+from kuramotognn.files import write_atomically
+from kuramotognn.graph import Graph
+from kuramotognn.training import EpochMetrics, TrainResult, accuracy, fit, predict
+from kuramotognn.typing import Labels, Logits
+
+CONFIG, RESULT, METRICS, MODEL = "config.toml", "result.json", "metrics.jsonl", "model.safetensors"
+PREDICTIONS, CURVES = "predictions.csv", "curves.svg"
+
+
+@dataclass(frozen=True)
+class SplitResult:
+    """What one split gave; a row of the final table and a file ``result.json`` in the split's folder."""
+
+    protocol: str
+    split: int
+    seed: int
+    train_nodes: int
+    validation_nodes: int
+    test_nodes: int
+    best_epoch: int
+    epochs: int
+    time: float | None
+    validation_accuracy: float
+    test_accuracy: float
+    evaluations: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """All splits of a run, and where they are."""
+
+    folder: Path
+    splits: tuple[SplitResult, ...]
+
+    def summary(self) -> dict[str, Any]:
+        """Means and sample standard deviations over the splits."""
+        return {"splits": len(self.splits)} | {
+            name: _mean_and_std([getattr(split, name) for split in self.splits])
+            for name in ("validation_accuracy", "test_accuracy", "evaluations", "seconds")
+        }
+
+
+class RunObserver:
+    """Told of what happens during a run; does nothing by itself."""
+
+    def started(self, split: int) -> None:
+        """A split begins."""
+
+    def epoch(self, split: int, metrics: EpochMetrics) -> None:
+        """An epoch is over."""
+
+    def finished(self, result: SplitResult) -> None:
+        """A split is done, now or in an earlier session."""
+
+    def warning(self, message: str) -> None:
+        """Something was mended that the user should know of."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The data of a run, ready for models: features, graph and labels on the run's device."""
+
+    config: Config
+    dataset: NodeDataset
+    x: Features
+    graph: Graph
+    y: Labels
+
+    @staticmethod
+    def from_config(config: Config) -> Task:
+        """Load and prepare the data."""
+        dataset = load_dataset(config.dataset)
+        if config.data.largest_component:
+            dataset = dataset.largest_component()
+        check_features(dataset.x)
+        x = compact_features(normalise_features(dataset.x, config.data.normalisation))
+        graph = Graph.from_edge_index(dataset.edge_index, dataset.num_nodes, self_loops=config.data.self_loops)
+        return Task(config, dataset, x.to(config.device), graph.to(config.device), dataset.y.to(config.device))
+
+    def split(self, number: int) -> Split:
+        """Split ``number`` of the run's protocol."""
+        return self.config.data.split(self.dataset, number)
+
+    def model(self) -> nn.Module:
+        """The run's model, initialised from its seed; the global generator is left as it was."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.config.seed)
+            model = self.config.model.build(
+                self.dataset.num_features, self.dataset.num_classes, self.config.solver.build()
+            )
+        return model.to(self.config.device)
+
+
+def start_run(config: Config, folder: Path, observer: RunObserver | None = None) -> RunResult:
+    """Train on every split of ``config`` in a new folder."""
+    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
+        raise ConfigError(f"{str(folder)!r} exists and is not empty; resume it with --resume or name another folder")
+    task = Task.from_config(config)
+    task.model(), task.split(config.first_split)  # Settings that cannot work should not leave a folder behind.
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / CONFIG, config.to_toml())
+    return _train_splits(task, folder, observer or RunObserver())
+
+
+def resume_run(folder: Path, observer: RunObserver | None = None) -> RunResult:
+    """Go on where a run stopped: finished splits are kept, the interrupted one continues from its checkpoint."""
+    return _train_splits(Task.from_config(load_config(folder)), folder, observer or RunObserver())
+
+
+def load_config(folder: Path) -> Config:
+    """The settings of a run folder."""
+    if not folder.is_dir():
+        raise ConfigError(f"{str(folder)!r} is not a run folder: there is no such folder")
+    if not (folder / CONFIG).is_file():
+        raise ConfigError(f"{str(folder)!r} is not a run folder: it has no {CONFIG}; `kuramotognn train` makes one")
+    return parse(read_toml(folder / CONFIG))
+
+
+def load_split(folder: Path, number: int) -> SplitResult:
+    """The recorded result of one split."""
+    path = split_folder(folder, number) / RESULT
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return SplitResult(**{name: record[name] for name in SplitResult.__dataclass_fields__})
+    except FileNotFoundError as error:
+        raise ConfigError(f"split {number} of {str(folder)!r} is not finished; go on with --resume {folder}") from error
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ConfigError(f"{str(path)!r} is not a result file of a split: {error}") from error
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Accuracies computed anew from a stored model, beside what was recorded."""
+
+    recorded: SplitResult
+    validation_accuracy: float
+    test_accuracy: float
+
+
+def evaluate_run(folder: Path) -> list[Evaluation]:
+    """Load every finished split's model and compute its accuracies again."""
+    task = Task.from_config(load_config(folder))
+    return [_evaluate_split(task, folder, number) for number in finished_splits(folder, task.config)]
+
+
+def predict_run(folder: Path, split: int | None = None) -> str:
+    """Predictions of one split's model (the first finished one unless named) for every node, as CSV."""
+    task = Task.from_config(load_config(folder))
+    finished = finished_splits(folder, task.config)
+    number = finished[0] if split is None else split
+    if number not in finished:
+        raise ConfigError(f"split {number} is not among the finished splits of {str(folder)!r}: {finished}")
+    return predictions_csv(task, _stored_logits(task, folder, load_split(folder, number)), task.split(number))
+
+
+def finished_splits(folder: Path, config: Config) -> list[int]:
+    """Numbers of the splits that have a result."""
+    numbers = range(config.first_split, config.first_split + config.splits)
+    finished = [number for number in numbers if (split_folder(folder, number) / RESULT).is_file()]
+    if not finished:
+        raise ConfigError(f"no split of {str(folder)!r} is finished; go on with --resume {folder}")
+    return finished
+
+
+def split_folder(folder: Path, number: int) -> Path:
+    """Where one split of a run is kept."""
+    return folder / f"split-{number}"
+
+
+def predictions_csv(task: Task, logits: Logits, split: Split) -> str:
+    """A row a node: its id, its part in the split, its class, the predicted class, and all probabilities."""
+    names = task.dataset.class_names
+    part = ["unused"] * task.dataset.num_nodes
+    for name in ("train", "validation", "test"):
+        for node in getattr(split, name).tolist():
+            part[node] = name
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["node", "part", "label", "prediction", *(f"p({name})" for name in names)])
+    probabilities = logits.double().softmax(dim=-1).cpu()
+    rows = zip(task.dataset.node_ids, part, task.y.tolist(), probabilities.tolist(), strict=True)
+    for node, where, label, row in rows:
+        guess = max(range(len(row)), key=row.__getitem__)
+        writer.writerow([node, where, names[label], names[guess], *(f"{p:.6f}" for p in row)])
+    return buffer.getvalue()
+
+
+def _train_splits(task: Task, folder: Path, observer: RunObserver) -> RunResult:
+    config, results = task.config, []
+    for number in range(config.first_split, config.first_split + config.splits):
+        if (split_folder(folder, number) / RESULT).is_file():
+            results.append(load_split(folder, number))
+        else:
+            observer.started(number)
+            results.append(_train_split(task, folder, number, observer))
+        observer.finished(results[-1])
+    run = RunResult(folder, tuple(results))
+    _write_json(folder / RESULT, _run_record(config, run))
+    return run
+
+
+def _train_split(task: Task, folder: Path, number: int, observer: RunObserver) -> SplitResult:
+    home = split_folder(folder, number)
+    home.mkdir(exist_ok=True)
+    model, split, checkpoints = task.model(), task.split(number), CheckpointFolder(home)
+    with (home / METRICS).open("w", encoding="utf-8") as metrics_file:
+
+        def record(metrics: EpochMetrics) -> None:
+            metrics_file.write(json.dumps(asdict(metrics)) + "\n")
+            metrics_file.flush()
+            observer.epoch(number, metrics)
+
+        trained = fit(
+            model,
+            task.x,
+            task.graph,
+            task.y,
+            split,
+            config=task.config.training,
+            seed=task.config.seed,
+            checkpoints=checkpoints,
+            on_epoch=record,
+        )
+    for message in checkpoints.rejected:
+        observer.warning(message)
+    result = _split_result(split, task.config.seed, trained)
+    _store_split(task, home, model, split, trained, result)
+    checkpoints.clear()
+    return result
+
+
+def _split_result(split: Split, seed: int, trained: TrainResult) -> SplitResult:
+    return SplitResult(
+        protocol=split.protocol,
+        split=split.number,
+        seed=seed,
+        train_nodes=split.train.numel(),
+        validation_nodes=split.validation.numel(),
+        test_nodes=split.test.numel(),
+        best_epoch=trained.best.epoch,
+        epochs=len(trained.history),
+        time=trained.best.time,
+        validation_accuracy=trained.best.validation_accuracy,
+        test_accuracy=trained.test_accuracy,
+        evaluations=trained.best.evaluations,
+        seconds=round(trained.seconds, 3),
+    )
+
+
+def _store_split(
+    task: Task, home: Path, model: nn.Module, split: Split, trained: TrainResult, result: SplitResult
+) -> None:
+    write_tensors(home / MODEL, model.state_dict(), {"model": task.config.model.name})
+    logits = predict(model, task.x, task.graph, time=result.time)
+    write_atomically(home / PREDICTIONS, predictions_csv(task, logits, split))
+    draw_curves(trained.history, trained.best.epoch, home / CURVES)
+    # The result comes last: its presence says that the split is complete.
+    _write_json(home / RESULT, asdict(result) | {"dataset": task.config.dataset, "provenance": provenance()})
+
+
+def _run_record(config: Config, run: RunResult) -> dict[str, Any]:
+    return {
+        "dataset": config.dataset,
+        "protocol": config.data.protocol,
+        "selection": "epoch (and time, if select_time) by validation accuracy, ties by validation loss",
+        "summary": run.summary(),
+        "splits": [asdict(split) for split in run.splits],
+        "config": config.model_dump(mode="json"),
+        "provenance": provenance(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _evaluate_split(task: Task, folder: Path, number: int) -> Evaluation:
+    recorded, split = load_split(folder, number), task.split(number)
+    logits = _stored_logits(task, folder, recorded)
+    return Evaluation(recorded, accuracy(logits, task.y, split.validation), accuracy(logits, task.y, split.test))
+
+
+def _stored_logits(task: Task, folder: Path, recorded: SplitResult) -> Logits:
+    model = task.model()
+    tensors, _ = read_tensors(split_folder(folder, recorded.split) / MODEL)
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise ConfigError(f"{MODEL} of split {recorded.split} does not fit the model of {CONFIG}: {error}") from error
+    return predict(model, task.x, task.graph, time=recorded.time)
+
+
+def _mean_and_std(values: Sequence[float]) -> dict[str, float]:
+    return {"mean": statistics.fmean(values), "std": statistics.stdev(values) if len(values) > 1 else 0.0}
+
+
+def _write_json(path: Path, content: object) -> None:
+    write_atomically(path, json.dumps(content, indent=2) + "\n")

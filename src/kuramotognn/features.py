@@ -1,0 +1,134 @@
+"""Node features that stay sparse when they are sparse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kuramotognn.graph import Pattern
+from kuramotognn.kernels import row_normalise, spmm
+from kuramotognn.typing import Index, Nodes
+
+SPARSE_BELOW = 0.1
+"""Share of non-zeros under which features are kept sparse; a bag of words has about 0.01."""
+
+Normalisation: TypeAlias = Literal["none", "row-sum", "row-l2"]
+NORMALISATIONS: tuple[Normalisation, ...] = ("none", "row-sum", "row-l2")
+
+
+@dataclass(frozen=True, eq=False)
+class SparseFeatures:
+    """A sparse ``[N, F]`` feature matrix: a frozen pattern and one value per stored entry."""
+
+    pattern: Pattern
+    values: Tensor
+
+    @staticmethod
+    def from_coo(row: Index, col: Index, values: Tensor, shape: tuple[int, int]) -> SparseFeatures:
+        """Build from entries in any order; repeated entries are added."""
+        matrix = torch.sparse_coo_tensor(torch.stack([row, col]), values, shape, check_invariants=True).coalesce()
+        row, col = matrix.indices()
+        return SparseFeatures(Pattern.from_sorted(row, col, *shape), matrix.values())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(N, F)``."""
+        return self.pattern.num_rows, self.pattern.num_cols
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the stored values."""
+        return self.values.dtype
+
+    def to(self, target: torch.device | str | torch.dtype) -> SparseFeatures:
+        """A copy on a device, or with values of another type."""
+        pattern = self.pattern if isinstance(target, torch.dtype) else self.pattern.to(target)
+        return SparseFeatures(pattern, self.values.to(target))
+
+    def to_dense(self) -> Nodes:
+        """The ordinary ``[N, F]`` tensor."""
+        dense = self.values.new_zeros(self.shape)
+        dense[self.pattern.row, self.pattern.col] = self.values
+        return dense
+
+    def rows(self, index: Index) -> SparseFeatures:
+        """The features of some nodes, in the order of ``index``."""
+        matrix = torch.sparse_coo_tensor(
+            torch.stack([self.pattern.row, self.pattern.col]), self.values, self.shape, check_invariants=True
+        ).index_select(0, index)
+        matrix = matrix.coalesce()
+        row, col = matrix.indices()
+        return SparseFeatures.from_coo(row, col, matrix.values(), (index.numel(), self.shape[1]))
+
+
+Features: TypeAlias = Tensor | SparseFeatures
+
+
+def as_features(x: Features) -> Features:
+    """Take a tensor of any layout; a sparse one becomes :class:`SparseFeatures`, a dense one stays."""
+    if isinstance(x, SparseFeatures) or x.layout == torch.strided:
+        return x
+    matrix = x.to_sparse(layout=torch.sparse_coo).coalesce()
+    row, col = matrix.indices()
+    return SparseFeatures(Pattern.from_sorted(row, col, matrix.size(0), matrix.size(1)), matrix.values())
+
+
+def compact_features(x: Features) -> Features:
+    """Make dense features sparse when that pays: when fewer than ``SPARSE_BELOW`` of the entries are non-zero."""
+    if isinstance(x, Tensor) and x.layout == torch.strided and x.numel():
+        entries = x.nonzero()
+        if entries.size(0) < SPARSE_BELOW * x.numel():
+            row, col = entries.t().contiguous()
+            return SparseFeatures(Pattern.from_sorted(row, col, x.size(0), x.size(1)), x[row, col])
+    return as_features(x)
+
+
+def check_features(x: Features) -> None:
+    """Refuse features that are not a floating-point matrix of finite numbers, naming the first wrong entry."""
+    if len(x.shape) != 2:
+        raise ValueError(f"features must have shape [N, F], got {list(x.shape)}")
+    if not x.dtype.is_floating_point:
+        raise ValueError(f"features must be floating point, got {x.dtype}; convert them with x.float()")
+    values = x.values if isinstance(x, SparseFeatures) else x
+    wrong = (~torch.isfinite(values)).nonzero()
+    if wrong.numel():
+        place = wrong[0]
+        value = float(values[tuple(place)])
+        row, col = (x.pattern.row[place], x.pattern.col[place]) if isinstance(x, SparseFeatures) else place
+        raise ValueError(
+            f"feature {int(col)} of node {int(row)} is {value}; "
+            "features must be finite: fill in missing values or drop the column"
+        )
+
+
+def normalise_features(x: Features, how: Normalisation) -> Features:
+    """Scale each node's features to sum one (``row-sum``) or length one (``row-l2``); zero rows stay zero."""
+    if how == "none":
+        return x
+    if isinstance(x, Tensor):
+        return F.normalize(x, p=1.0 if how == "row-sum" else 2.0, dim=-1)
+    if how == "row-sum":
+        sizes = row_normalise(x.pattern, x.values.abs())
+        return SparseFeatures(x.pattern, sizes * x.values.sign())
+    length = x.pattern.sum_rows(x.values.square()).sqrt()
+    length = torch.where(length == 0, torch.ones_like(length), length)
+    return SparseFeatures(x.pattern, x.values / length[x.pattern.row])
+
+
+def dropout(x: Features, p: float, training: bool) -> Features:
+    """Zero each entry with probability ``p`` and scale the rest; stored entries alone are drawn when sparse."""
+    if isinstance(x, Tensor):
+        return F.dropout(x, p, training)
+    return SparseFeatures(x.pattern, F.dropout(x.values, p, training))
+
+
+def affine(x: Features, weight: Tensor, bias: Tensor | None) -> Nodes:
+    """``x @ weight.T + bias`` for dense or sparse features."""
+    if isinstance(x, Tensor):
+        return F.linear(x, weight, bias)
+    product = spmm(x.pattern, x.values, weight.t())
+    return product if bias is None else product + bias

@@ -1,0 +1,322 @@
+"""Solvers: from a right-hand side and an initial state to the state at later times.
+
+Fixed-step Runge–Kutta methods are tableaux over one stepping loop, and their gradients are those of backpropagation
+through the steps. Adaptive and multistep methods are torchdiffeq's.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+import torchdiffeq
+from torch import Tensor
+
+from kuramotognn.checks import check_choice, check_positive
+from kuramotognn.fields.base import Dynamics
+from kuramotognn.typing import Nodes
+
+
+@dataclass(frozen=True)
+class Tableau:
+    """Explicit Runge–Kutta: stage times, stage weights, step weights (Butcher's c, A without its first row, b)."""
+
+    times: tuple[float, ...]
+    stages: tuple[tuple[float, ...], ...]
+    weights: tuple[float, ...]
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations of the right-hand side a step."""
+        return len(self.weights)
+
+
+TABLEAUX = {
+    "euler": Tableau((), (), (1.0,)),
+    "midpoint": Tableau((0.5,), ((0.5,),), (0.0, 1.0)),
+    "heun": Tableau((1.0,), ((1.0,),), (0.5, 0.5)),
+    "rk4": Tableau((0.5, 0.5, 1.0), ((0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)), (1 / 6, 1 / 3, 1 / 3, 1 / 6)),
+}
+ADAPTIVE = ("dopri5", "dopri8", "bosh3", "fehlberg2", "adaptive_heun")
+MULTISTEP = ("explicit_adams", "implicit_adams")
+METHODS = (*TABLEAUX, *ADAPTIVE, *MULTISTEP)
+DEFAULT_TOLERANCE = 1e-4
+
+
+class SolverError(ArithmeticError):
+    """An integration that cannot go on; the message says at what time, at which evaluation, and what to try."""
+
+
+@dataclass(frozen=True)
+class Solver:
+    """How to integrate.
+
+    Args:
+        method: ``euler``, ``midpoint``, ``heun`` or ``rk4`` with fixed steps; ``dopri5``, ``dopri8``, ``bosh3``,
+            ``fehlberg2`` or ``adaptive_heun`` with steps adapted to the tolerances; ``explicit_adams`` or
+            ``implicit_adams`` with fixed steps.
+        step_size: the largest step of a fixed-step method; the interval is cut into equal steps no larger than this.
+        steps: the number of steps, instead of ``step_size``.
+        rtol: relative tolerance of an adaptive method, 1e-4 unless given.
+        atol: absolute tolerance of an adaptive method, 1e-4 unless given.
+        adjoint: for torchdiffeq's methods: gradients by solving the adjoint equation backwards (constant memory,
+            approximate) instead of backpropagation through the steps.
+        max_evaluations: stop with an error when one integration needs more evaluations of the right-hand side.
+    """
+
+    method: str = "euler"
+    step_size: float | None = None
+    steps: int | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    adjoint: bool = False
+    max_evaluations: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.method, METHODS)
+        check_positive("max_evaluations", self.max_evaluations)
+        for name in ("step_size", "steps", "rtol", "atol"):
+            if (value := getattr(self, name)) is not None:
+                check_positive(name, value)
+        if self.adaptive:
+            self._refuse(("step_size", "steps"), "adapts its steps; give rtol and atol instead")
+        else:
+            self._refuse(("rtol", "atol"), "has fixed steps; give step_size or steps instead")
+            if (self.step_size is None) == (self.steps is None):
+                raise ValueError(f"{self.method} needs either step_size or steps, got {self.step_size=}, {self.steps=}")
+        if self.adjoint and self.method in TABLEAUX:
+            raise ValueError(f"adjoint is for {', '.join(ADAPTIVE + MULTISTEP)}; gradients of {self.method} are exact")
+
+    def _refuse(self, names: tuple[str, ...], remedy: str) -> None:
+        for name in names:
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} cannot be combined with {self.method}, which {remedy}")
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the steps follow the tolerances."""
+        return self.method in ADAPTIVE
+
+    def num_steps(self, time: float) -> int:
+        """Equal steps that a fixed-step method takes to ``time``."""
+        if self.steps is not None:
+            return self.steps
+        assert self.step_size is not None
+        # A time that is a multiple of the step up to rounding, such as 1.2 / 0.1, must not get an extra step.
+        return max(1, math.ceil(time / self.step_size * (1 - 1e-9)))
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What an integration gives.
+
+    Attributes:
+        ts: times of the saved states, ascending.
+        ys: ``[len(ts), N, d]`` the saved states.
+        nfe: evaluations of the right-hand side that the forward integration took.
+    """
+
+    ts: tuple[float, ...]
+    ys: Tensor
+    nfe: int
+
+    @property
+    def final(self) -> Nodes:
+        """The last saved state."""
+        return self.ys[-1]
+
+
+def integrate(
+    dynamics: Dynamics, x0: Nodes, time: float, solver: Solver, *, save_at: Sequence[float] | None = None
+) -> Solution:
+    """Integrate ``dynamics`` from ``x0`` at time 0 to ``time``.
+
+    Args:
+        dynamics: the right-hand side.
+        x0: ``[N, d]`` state at time 0.
+        time: where to stop, positive.
+        solver: how to get there.
+        save_at: ascending times in ``[0, time]`` whose states are returned; only ``time`` unless given. Between the
+            steps of a fixed-step method the state is interpolated by a cubic through both ends and their slopes.
+
+    Raises:
+        SolverError: the step underflows, the state stops being finite, or ``max_evaluations`` is reached.
+    """
+    check_positive("time", time)
+    ts = (float(time),) if save_at is None else tuple(float(t) for t in save_at)
+    check_save_at(ts, time)
+    evaluations = _Evaluations(dynamics, solver, time)
+    if x0.numel() == 0:
+        return Solution(ts, x0.expand(len(ts), *x0.shape), 0)
+    march = _fixed_steps if solver.method in TABLEAUX else _torchdiffeq
+    return Solution(ts, march(evaluations, x0, ts), evaluations.count)
+
+
+def check_save_at(ts: tuple[float, ...], time: float) -> None:
+    """Refuse times that are not ascending or lie outside the integration."""
+    ascending = all(a < b for a, b in pairwise(ts))
+    if not ts or not ascending or ts[0] < 0 or ts[-1] > time * (1 + 1e-9):
+        raise ValueError(f"save_at must be ascending times between 0 and {time}, got {list(ts)}")
+
+
+class _Evaluations:
+    """The right-hand side, counted; also the place where failures find the words for when and what to try."""
+
+    def __init__(self, dynamics: Dynamics, solver: Solver, time: float) -> None:
+        self.dynamics, self.solver, self.time = dynamics, solver, time
+        self.count, self.t = 0, 0.0
+
+    def __call__(self, t: float | Tensor, x: Nodes) -> Nodes:
+        self.count, self.t = self.count + 1, float(t)
+        if self.count > self.solver.max_evaluations:
+            raise self.error(f"needs more than max_evaluations={self.solver.max_evaluations}")
+        return self.dynamics(t, x)
+
+    def error(self, what: str) -> SolverError:
+        solver = self.solver
+        if solver.adaptive:
+            remedy = (
+                "loosen rtol and atol, shorten the time, weaken the coupling, or take a fixed-step method (euler, rk4)"
+            )
+        else:
+            remedy = "take smaller steps, shorten the time, weaken the coupling, or scale the features down"
+        if "max_evaluations" in what:
+            remedy = "raise max_evaluations, " + remedy.replace("take smaller steps", "take larger steps")
+        return SolverError(
+            f"{solver.method} {what} at t = {self.t:.6g} of {self.time:g}, evaluation {self.count}; {remedy}"
+        )
+
+
+def _fixed_steps(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:
+    states = _march(f, x0, ts)
+    if not torch.isfinite(states[-1]).all():
+        # Looking for the step that went wrong only when one did keeps the check out of every healthy step.
+        _locate_divergence(f, x0)
+    return torch.stack(states)
+
+
+def _march(
+    f: _Evaluations, x0: Nodes, ts: tuple[float, ...], on_step: Callable[[float, Nodes], None] | None = None
+) -> list[Nodes]:
+    tableau, num_steps = TABLEAUX[f.solver.method], f.solver.num_steps(f.time)
+    h, x, slope = f.time / num_steps, x0, None
+    states: list[Nodes] = []
+    if ts[0] == 0:
+        states.append(x0)
+    for step in range(num_steps):
+        start, end = step * h, (step + 1) * h
+        slope = f(start, x) if slope is None else slope
+        new = _runge_kutta_step(f, tableau, start, h, x, slope)
+        new_slope = None
+        while len(states) < len(ts) and ts[len(states)] <= end + 1e-9 * h:
+            theta = (ts[len(states)] - start) / h
+            if theta > 1 - 1e-9:
+                states.append(new)
+            else:
+                new_slope = f(end, new) if new_slope is None else new_slope
+                states.append(_hermite(theta, h, x, slope, new, new_slope))
+        if on_step is not None:
+            on_step(end, new)
+        if len(states) == len(ts):
+            break
+        x, slope = new, new_slope
+    return states
+
+
+def _runge_kutta_step(f: _Evaluations, tableau: Tableau, t: float, h: float, x: Nodes, slope: Nodes) -> Nodes:
+    slopes = [slope]
+    for c, row in zip(tableau.times, tableau.stages, strict=True):
+        slopes.append(f(t + c * h, _advance(x, h, row, slopes)))
+    return _advance(x, h, tableau.weights, slopes)
+
+
+def _advance(x: Nodes, h: float, weights: tuple[float, ...], slopes: list[Nodes]) -> Nodes:
+    for weight, slope in zip(weights, slopes, strict=True):
+        if weight:
+            x = torch.add(x, slope, alpha=h * weight)
+    return x
+
+
+def _hermite(theta: float, h: float, x0: Nodes, slope0: Nodes, x1: Nodes, slope1: Nodes) -> Nodes:
+    square, cube = theta**2, theta**3
+    return (
+        (2 * cube - 3 * square + 1) * x0
+        + (cube - 2 * square + theta) * h * slope0
+        + (3 * square - 2 * cube) * x1
+        + (cube - square) * h * slope1
+    )
+
+
+@torch.no_grad()
+def _locate_divergence(f: _Evaluations, x0: Nodes) -> None:
+    """Repeat a failed integration, looking at each step, and raise where the state stops being finite."""
+    again = _Evaluations(f.dynamics, f.solver, f.time)
+
+    def check(t: float, x: Nodes) -> None:
+        if not torch.isfinite(x).all():
+            again.t = t
+            raise again.error("reached a state that is not finite")
+
+    check(0.0, x0)
+    _march(again, x0, (f.time,), check)
+
+
+def _torchdiffeq(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:
+    solver = f.solver
+    if not torch.isfinite(x0).all():
+        raise f.error("started from a state that is not finite")
+    if ts == (0.0,):
+        return x0[None]
+    starts_at_zero = ts[0] == 0
+    grid = torch.tensor(ts if starts_at_zero else (0.0, *ts), dtype=torch.float64, device=x0.device)
+    arguments: dict[str, object] = {"method": solver.method}
+    if solver.adaptive:
+        arguments["rtol"] = DEFAULT_TOLERANCE if solver.rtol is None else solver.rtol
+        arguments["atol"] = DEFAULT_TOLERANCE if solver.atol is None else solver.atol
+    else:
+        arguments["options"] = {"step_size": f.time / solver.num_steps(f.time)}
+    with solver_errors(f):
+        if solver.adjoint:
+            differentiable = tuple(tensor for tensor in f.dynamics.tensors() if tensor.requires_grad)
+            ys = torchdiffeq.odeint_adjoint(f, x0, grid, adjoint_params=differentiable, **arguments)
+        else:
+            ys = torchdiffeq.odeint(f, x0, grid, **arguments)
+    if not torch.isfinite(ys[-1]).all():
+        raise f.error("reached a state that is not finite")
+    states: Tensor = ys if starts_at_zero else ys[1:]
+    return states
+
+
+@contextmanager
+def solver_errors(evaluations: _Evaluations | None = None) -> Iterator[None]:
+    """Turn torchdiffeq's bare assertions and warnings into :class:`SolverError`.
+
+    :func:`integrate` uses it for the forward integration; training puts it around ``loss.backward()``, where an
+    adjoint solver fails inside autograd, out of sight of :func:`integrate`.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message="Functional iteration did not converge")
+            yield
+    except AssertionError as failure:
+        words = str(failure)
+        known = {
+            "underflow in dt": "needs steps too small to represent",
+            "non-finite": "reached a state that is not finite",
+        }
+        what = next((said for sign, said in known.items() if sign in words), None)
+        if what is None:
+            raise
+        if evaluations is None:
+            raise SolverError(f"the adjoint solver {what}; loosen rtol and atol, or set adjoint to false") from failure
+        raise evaluations.error(what) from failure
+    except UserWarning as failure:
+        if "Functional iteration" not in str(failure):
+            raise
+        said = "did not converge in its implicit step"
+        raise (evaluations.error(said) if evaluations else SolverError(f"the adjoint solver {said}")) from failure

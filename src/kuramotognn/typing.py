@@ -1,0 +1,32 @@
+"""Names for the shapes that travel through the library.
+
+They are aliases of :class:`torch.Tensor`: documentation that a signature carries, checked where data enters
+(:mod:`kuramotognn.graph`, the models) and nowhere deeper.
+
+Symbols: ``N`` nodes, ``E`` edges, ``F`` input features, ``d`` hidden channels, ``C`` classes, ``H`` attention heads.
+"""
+
+from typing import TypeAlias
+
+from torch import Tensor
+
+Nodes: TypeAlias = Tensor
+"""``[N, d]`` one row of real numbers per node: features, phases, natural frequencies."""
+
+EdgeIndex: TypeAlias = Tensor
+"""``[2, E]`` int64, PyG's convention: row 0 holds sources ``j``, row 1 targets ``i``."""
+
+EdgeWeight: TypeAlias = Tensor
+"""``[E]`` one number per edge, in the order of the graph's rows: weights or couplings ``a_ij``."""
+
+EdgeHeads: TypeAlias = Tensor
+"""``[E, H]`` one number per edge and attention head."""
+
+Index: TypeAlias = Tensor
+"""``[n]`` int64 node or edge positions."""
+
+Labels: TypeAlias = Tensor
+"""``[N]`` int64 class of each node."""
+
+Logits: TypeAlias = Tensor
+"""``[N, C]`` unnormalised log-probabilities of the classes."""

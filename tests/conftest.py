@@ -1,0 +1,45 @@
+"""Random graphs for tests, and the raw public data where it is at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from kuramotognn import Graph
+
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.load_profile("default")
+
+
+@st.composite
+def graphs(draw: st.DrawFn, max_nodes: int = 9, weighted: bool = True) -> Graph:
+    """Directed graphs in float64 with self-loops, repeated edges, empty rows; one node or no edge included."""
+    num_nodes = draw(st.integers(1, max_nodes))
+    node = st.integers(0, num_nodes - 1)
+    edges = draw(st.lists(st.tuples(node, node), max_size=25))
+    edge_index = torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t()
+    weight = None
+    if weighted and draw(st.booleans()):
+        values = draw(st.lists(st.floats(0.0, 3.0), min_size=len(edges), max_size=len(edges)))
+        weight = torch.tensor(values, dtype=torch.float64)
+    return Graph.from_edge_index(edge_index, num_nodes, weight, dtype=torch.float64)
+
+
+def ring(num_nodes: int, dtype: torch.dtype = torch.float64) -> Graph:
+    """Each node coupled to the next, both ways."""
+    here = torch.arange(num_nodes)
+    there = here.roll(-1)
+    return Graph.from_edge_index(torch.stack([torch.cat([here, there]), torch.cat([there, here])]), num_nodes, dtype=dtype)
+
+
+@pytest.fixture(scope="session")
+def shared_datasets() -> Path:
+    """Raw files of public data sets, beside the checkout."""
+    folder = Path(__file__).parent.parent.parent / "shared" / "datasets"
+    if not folder.is_dir():
+        pytest.skip("raw public data sets are not at hand (looked for shared/datasets beside the checkout)")
+    return folder
