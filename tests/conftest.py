@@ -33,7 +33,9 @@ def ring(num_nodes: int, dtype: torch.dtype = torch.float64) -> Graph:
     """Each node coupled to the next, both ways."""
     here = torch.arange(num_nodes)
     there = here.roll(-1)
-    return Graph.from_edge_index(torch.stack([torch.cat([here, there]), torch.cat([there, here])]), num_nodes, dtype=dtype)
+    return Graph.from_edge_index(
+        torch.stack([torch.cat([here, there]), torch.cat([there, here])]), num_nodes, dtype=dtype
+    )
 
 
 @pytest.fixture(scope="session")

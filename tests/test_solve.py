@@ -7,7 +7,7 @@ import torch
 from scipy.integrate import solve_ivp
 
 from kuramotognn import Dynamics, Graph, KuramotoDynamics, Solver, SolverError, integrate
-from kuramotognn.solve import ADAPTIVE, MULTISTEP, TABLEAUX
+from kuramotognn.solve import ADAPTIVE, TABLEAUX
 from tests.conftest import ring
 
 
@@ -39,7 +39,6 @@ def kuramoto_ring(num_nodes: int = 8, coupling: float = 1.3) -> tuple[KuramotoDy
 
 FINE = {
     **{method: Solver(method, step_size=1e-3) for method in TABLEAUX},
-    **{method: Solver(method, step_size=1e-2) for method in MULTISTEP},
     **{method: Solver(method, rtol=1e-8, atol=1e-8) for method in ADAPTIVE},
 }
 
@@ -68,7 +67,9 @@ def test_order_of_convergence(method: str, order: int) -> None:
     dynamics = Closure(lambda t, x: -2 * t * x)
     x0 = torch.ones(1, 1, dtype=torch.float64)
     steps = np.array([20, 40, 80])
-    errors = [abs(integrate(dynamics, x0, 1.0, Solver(method, steps=int(n))).final.item() - math.exp(-1)) for n in steps]
+    errors = [
+        abs(integrate(dynamics, x0, 1.0, Solver(method, steps=int(n))).final.item() - math.exp(-1)) for n in steps
+    ]
     slope = -np.polyfit(np.log(steps), np.log(errors), 1)[0]
     assert slope == pytest.approx(order, abs=0.15)
 
@@ -119,7 +120,6 @@ def test_interpolation_between_steps_is_as_exact_as_the_cubic_allows(method: str
         Solver("heun", steps=3),
         Solver("rk4", steps=2),
         Solver("dopri5", rtol=1e-8, atol=1e-8),
-        Solver("implicit_adams", steps=8),
     ],
     ids=lambda solver: solver.method,
 )
@@ -133,14 +133,13 @@ def test_gradients_by_finite_differences(solver: Solver) -> None:
     assert torch.autograd.gradcheck(flow, arguments, atol=1e-5)
 
 
-@pytest.mark.parametrize("method", ["dopri5", "bosh3", "explicit_adams"])
+@pytest.mark.parametrize("method", ["dopri5", "dopri8"])
 def test_the_adjoint_approaches_backpropagation(method: str) -> None:
     gradients = []
     for adjoint in (False, True):
         dynamics, x0 = kuramoto_ring(5)
         a, x0 = dynamics.a.requires_grad_(), x0.requires_grad_()
-        tolerances = {"rtol": 1e-9, "atol": 1e-9} if method in ADAPTIVE else {"step_size": 2e-3}
-        solver = Solver(method, adjoint=adjoint, max_evaluations=100_000, **tolerances)
+        solver = Solver(method, adjoint=adjoint, rtol=1e-9, atol=1e-9, max_evaluations=100_000)
         scaled = 2.0 * a  # Not a leaf: attention hands over couplings that have a history of their own.
         flow = integrate(KuramotoDynamics(dynamics.pattern, scaled, x0, 1.3), x0, 1.0, solver).final
         gradients.append(torch.autograd.grad(flow.square().sum(), (a, x0)))
@@ -182,7 +181,12 @@ def explode(t: float, x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("solver", "time", "dynamics", "message"),
     [
-        (Solver("euler", steps=40), 40.0, explode, r"euler reached a state that is not finite at t = \d+ of 40, evaluation"),
+        (
+            Solver("euler", steps=40),
+            40.0,
+            explode,
+            r"euler reached a state that is not finite at t = \d+ of 40, evaluation",
+        ),
         (Solver("dopri5"), 2.0, explode, r"dopri5 .* at t = (0\.99|1).* of 2, evaluation \d+; loosen rtol and atol"),
         (
             Solver("dopri5", rtol=1e-9, atol=1e-9, max_evaluations=30),
@@ -194,7 +198,7 @@ def explode(t: float, x: torch.Tensor) -> torch.Tensor:
             Solver("euler", steps=50, max_evaluations=30),
             5.0,
             explode,
-            r"euler needs more than max_evaluations=30 at t = 3 of 5, evaluation 31; raise max_evaluations, take larger",
+            r"euler needs more than max_evaluations=30 at t = 3 of 5, evaluation 31; raise max_evaluations, take",
         ),
         (
             Solver("dopri5"),
@@ -226,7 +230,7 @@ def test_a_state_that_starts_infinite_is_refused() -> None:
         ({"step_size": -0.5}, "step_size must be positive and finite, got -0.5"),
         ({"method": "dopri5", "step_size": 0.1}, "step_size cannot be combined with dopri5"),
         ({"method": "rk4", "steps": 4, "rtol": 1e-3}, "rtol cannot be combined with rk4"),
-        ({"method": "rk4", "steps": 4, "adjoint": True}, "gradients of rk4 are exact"),
+        ({"method": "rk4", "steps": 4, "adjoint": True}, "the gradients of rk4 are exact"),
     ],
 )
 def test_wrong_solvers_get_a_sentence(arguments: dict[str, object], message: str) -> None:

@@ -89,7 +89,7 @@ def train(
         folder = out or _new_run_folder(resolved.config)
         if output.talkative:
             _show_settings(resolved, folder)
-        with _Watcher(output, resolved.config.training.epochs) as watcher:
+        with _Watcher(output) as watcher:
             run = start_run(resolved.config, folder, watcher)
     _show_run(run, output)
 
@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake is one sentence and exit code 2, never a traceback."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(tokens, exit_on_error=False, print_error=False)
+        app(tokens, exit_on_error=False, print_error=False, result_action="return_none")
     except KeyboardInterrupt:
         return _complain("interrupted; what was finished is kept, go on with --resume and the run's folder", 130)
     except FlagError as error:
@@ -170,9 +170,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class _Watcher(RunObserver):
     """A live progress bar for each split."""
 
-    def __init__(self, output: Output, epochs: int | None = None) -> None:
+    def __init__(self, output: Output) -> None:
         self.console = Console(stderr=True, quiet=not output.talkative)
-        self.epochs = epochs
         self.bars: dict[int, TaskID] = {}
         self.progress = Progress(
             TextColumn("split {task.fields[split]}"),
@@ -190,8 +189,8 @@ class _Watcher(RunObserver):
     def __exit__(self, *_: object) -> None:
         self.progress.stop()
 
-    def started(self, split: int) -> None:
-        self.bars[split] = self.progress.add_task("", total=self.epochs, split=split, words="")
+    def started(self, split: int, epochs: int) -> None:
+        self.bars[split] = self.progress.add_task("", total=epochs, split=split, words="")
 
     def epoch(self, split: int, metrics: EpochMetrics) -> None:
         words = (

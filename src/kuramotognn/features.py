@@ -116,7 +116,7 @@ def normalise_features(x: Features, how: Normalisation) -> Features:
         return SparseFeatures(x.pattern, sizes * x.values.sign())
     length = x.pattern.sum_rows(x.values.square()).sqrt()
     length = torch.where(length == 0, torch.ones_like(length), length)
-    return SparseFeatures(x.pattern, x.values / length[x.pattern.row])
+    return SparseFeatures(x.pattern, x.values / x.pattern.of_row(length))
 
 
 def dropout(x: Features, p: float, training: bool) -> Features:

@@ -63,6 +63,15 @@ class Pattern:
             torch.argsort(self.transpose),
         )
 
+    def of_row(self, rows: Tensor) -> Tensor:
+        """Give each entry what belongs to its row: ``[num_rows, ...]`` to ``[E, ...]``."""
+        # Not rows[self.row]: the gradient of that adds with atomics on several threads, in no fixed order.
+        return rows.index_select(0, self.row)
+
+    def of_col(self, cols: Tensor) -> Tensor:
+        """Give each entry what belongs to its column: ``[num_cols, ...]`` to ``[E, ...]``."""
+        return cols.index_select(0, self.col)
+
     def sum_rows(self, values: Tensor) -> Tensor:
         """Sum ``[E, ...]`` values over each row: ``[num_rows, ...]``; an empty row gives 0."""
         sums = values.new_zeros(self.num_rows, *values.shape[1:])

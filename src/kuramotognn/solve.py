@@ -1,13 +1,12 @@
 """Solvers: from a right-hand side and an initial state to the state at later times.
 
 Fixed-step Runge–Kutta methods are tableaux over one stepping loop, and their gradients are those of backpropagation
-through the steps. Adaptive and multistep methods are torchdiffeq's.
+through the steps. Adaptive methods are torchdiffeq's.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,8 +42,7 @@ TABLEAUX = {
     "rk4": Tableau((0.5, 0.5, 1.0), ((0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)), (1 / 6, 1 / 3, 1 / 3, 1 / 6)),
 }
 ADAPTIVE = ("dopri5", "dopri8", "bosh3", "fehlberg2", "adaptive_heun")
-MULTISTEP = ("explicit_adams", "implicit_adams")
-METHODS = (*TABLEAUX, *ADAPTIVE, *MULTISTEP)
+METHODS = (*TABLEAUX, *ADAPTIVE)
 DEFAULT_TOLERANCE = 1e-4
 
 
@@ -58,13 +56,12 @@ class Solver:
 
     Args:
         method: ``euler``, ``midpoint``, ``heun`` or ``rk4`` with fixed steps; ``dopri5``, ``dopri8``, ``bosh3``,
-            ``fehlberg2`` or ``adaptive_heun`` with steps adapted to the tolerances; ``explicit_adams`` or
-            ``implicit_adams`` with fixed steps.
+            ``fehlberg2`` or ``adaptive_heun`` with steps adapted to the tolerances.
         step_size: the largest step of a fixed-step method; the interval is cut into equal steps no larger than this.
         steps: the number of steps, instead of ``step_size``.
         rtol: relative tolerance of an adaptive method, 1e-4 unless given.
         atol: absolute tolerance of an adaptive method, 1e-4 unless given.
-        adjoint: for torchdiffeq's methods: gradients by solving the adjoint equation backwards (constant memory,
+        adjoint: for adaptive methods: gradients by solving the adjoint equation backwards (constant memory,
             approximate) instead of backpropagation through the steps.
         max_evaluations: stop with an error when one integration needs more evaluations of the right-hand side.
     """
@@ -89,8 +86,8 @@ class Solver:
             self._refuse(("rtol", "atol"), "has fixed steps; give step_size or steps instead")
             if (self.step_size is None) == (self.steps is None):
                 raise ValueError(f"{self.method} needs either step_size or steps, got {self.step_size=}, {self.steps=}")
-        if self.adjoint and self.method in TABLEAUX:
-            raise ValueError(f"adjoint is for {', '.join(ADAPTIVE + MULTISTEP)}; gradients of {self.method} are exact")
+            if self.adjoint:
+                raise ValueError(f"adjoint is for {', '.join(ADAPTIVE)}; the gradients of {self.method} are exact")
 
     def _refuse(self, names: tuple[str, ...], remedy: str) -> None:
         for name in names:
@@ -153,7 +150,7 @@ def integrate(
     evaluations = _Evaluations(dynamics, solver, time)
     if x0.numel() == 0:
         return Solution(ts, x0.expand(len(ts), *x0.shape), 0)
-    march = _fixed_steps if solver.method in TABLEAUX else _torchdiffeq
+    march = _fixed_steps if solver.method in TABLEAUX else _adaptive_steps
     return Solution(ts, march(evaluations, x0, ts), evaluations.count)
 
 
@@ -172,7 +169,8 @@ class _Evaluations:
         self.count, self.t = 0, 0.0
 
     def __call__(self, t: float | Tensor, x: Nodes) -> Nodes:
-        self.count, self.t = self.count + 1, float(t)
+        self.count += 1
+        self.t = float(t.detach()) if isinstance(t, Tensor) else t
         if self.count > self.solver.max_evaluations:
             raise self.error(f"needs more than max_evaluations={self.solver.max_evaluations}")
         return self.dynamics(t, x)
@@ -266,7 +264,7 @@ def _locate_divergence(f: _Evaluations, x0: Nodes) -> None:
     _march(again, x0, (f.time,), check)
 
 
-def _torchdiffeq(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:
+def _adaptive_steps(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:
     solver = f.solver
     if not torch.isfinite(x0).all():
         raise f.error("started from a state that is not finite")
@@ -274,12 +272,11 @@ def _torchdiffeq(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:
         return x0[None]
     starts_at_zero = ts[0] == 0
     grid = torch.tensor(ts if starts_at_zero else (0.0, *ts), dtype=torch.float64, device=x0.device)
-    arguments: dict[str, object] = {"method": solver.method}
-    if solver.adaptive:
-        arguments["rtol"] = DEFAULT_TOLERANCE if solver.rtol is None else solver.rtol
-        arguments["atol"] = DEFAULT_TOLERANCE if solver.atol is None else solver.atol
-    else:
-        arguments["options"] = {"step_size": f.time / solver.num_steps(f.time)}
+    arguments = {
+        "method": solver.method,
+        "rtol": DEFAULT_TOLERANCE if solver.rtol is None else solver.rtol,
+        "atol": DEFAULT_TOLERANCE if solver.atol is None else solver.atol,
+    }
     with solver_errors(f):
         if solver.adjoint:
             differentiable = tuple(tensor for tensor in f.dynamics.tensors() if tensor.requires_grad)
@@ -294,15 +291,13 @@ def _torchdiffeq(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:
 
 @contextmanager
 def solver_errors(evaluations: _Evaluations | None = None) -> Iterator[None]:
-    """Turn torchdiffeq's bare assertions and warnings into :class:`SolverError`.
+    """Turn torchdiffeq's bare assertions into :class:`SolverError`.
 
     :func:`integrate` uses it for the forward integration; training puts it around ``loss.backward()``, where an
     adjoint solver fails inside autograd, out of sight of :func:`integrate`.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("error", message="Functional iteration did not converge")
-            yield
+        yield
     except AssertionError as failure:
         words = str(failure)
         known = {
@@ -315,8 +310,3 @@ def solver_errors(evaluations: _Evaluations | None = None) -> Iterator[None]:
         if evaluations is None:
             raise SolverError(f"the adjoint solver {what}; loosen rtol and atol, or set adjoint to false") from failure
         raise evaluations.error(what) from failure
-    except UserWarning as failure:
-        if "Functional iteration" not in str(failure):
-            raise
-        said = "did not converge in its implicit step"
-        raise (evaluations.error(said) if evaluations else SolverError(f"the adjoint solver {said}")) from failure

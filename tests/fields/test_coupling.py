@@ -40,9 +40,7 @@ def test_attention_is_the_dense_formula(attention: Attention) -> None:
 def test_attention_gradients_by_finite_differences(attention: Attention) -> None:
     edge_index, x = ring(5).edge_index, torch.randn(5, 6, dtype=torch.float64, requires_grad=True)
     weight = (torch.rand(10, dtype=torch.float64) + 0.1).requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda x, w: attention(x, Graph.from_edge_index(edge_index, 5, w)), (x, weight)
-    )
+    assert torch.autograd.gradcheck(lambda x, w: attention(x, Graph.from_edge_index(edge_index, 5, w)), (x, weight))
 
 
 def test_edge_weights_enter_the_softmax(attention: Attention) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
+import torch
 from cyclopts import Parameter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from torch import nn
@@ -55,14 +56,14 @@ class SolverConfig(Strict):
 
     method: str = Field(
         "euler",
-        description="Fixed steps: euler, midpoint, heun, rk4, explicit_adams, implicit_adams. "
+        description="Fixed steps: euler, midpoint, heun, rk4. "
         "Adaptive: dopri5, dopri8, bosh3, fehlberg2, adaptive_heun.",
     )
     step_size: float | None = Field(None, gt=0, description="Largest step of a fixed-step method (default 0.5).")
     steps: int | None = Field(None, ge=1, description="Number of steps, instead of a step size.")
     rtol: float | None = Field(None, gt=0, description="Relative tolerance of an adaptive method (default 1e-4).")
     atol: float | None = Field(None, gt=0, description="Absolute tolerance of an adaptive method (default 1e-4).")
-    adjoint: bool = Field(False, description="Gradients by the adjoint equation (torchdiffeq's methods).")
+    adjoint: bool = Field(False, description="Gradients by the adjoint equation (adaptive methods).")
     max_evaluations: int = Field(10_000, ge=1, description="Stop when one integration needs more evaluations.")
 
     def build(self) -> Solver:
@@ -91,8 +92,13 @@ class ModelConfig(Strict):
     input_dropout: float = Field(0.5, ge=0, lt=1, description="Dropout on the features.")
     dropout: float = Field(0.5, ge=0, lt=1, description="Dropout on the final phases.")
     phase_range: tuple[float, float] | None = Field(
-        None, strict=False, description="Clamp X(0) to this interval; the authors' code uses 0 3.14159."
+        None, description="Clamp X(0) to this interval; the authors' code uses 0 3.14159."
     )
+
+    @field_validator("phase_range", mode="before")
+    @classmethod
+    def _pair(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value  # TOML has lists only
 
     def build(self, in_channels: int, out_channels: int, solver: Solver) -> nn.Module:
         """The model these settings describe, freshly initialised."""
@@ -112,6 +118,16 @@ class Config(Strict):
     model: ModelConfig = Field(ModelConfig(), description="The model.")
     solver: SolverConfig = Field(SolverConfig(), description="How the flow is integrated.")
     training: TrainingConfig = Field(TrainingConfig(), description="How the model is trained.")
+
+    @field_validator("device")
+    @classmethod
+    def _usable_device(cls, name: str) -> str:
+        try:
+            torch.empty(0, device=name)
+        except (RuntimeError, AssertionError) as error:
+            reason = str(error).splitlines()[0].split(", ipu")[0]
+            raise ValueError(f"device {name!r} cannot be used here: {reason}") from error
+        return name
 
     @field_validator("dataset")
     @classmethod
@@ -171,6 +187,8 @@ def explain(error: ValidationError) -> str:
     context = problem.get("ctx", {})
     if problem["type"] == "greater_than" and context.get("gt") == 0:
         return f"{setting} must be positive, got {value}"
+    if problem["type"] == "model_type":
+        return f"{setting} must be a table of settings ([{setting}] in the file), got {value!r}"
     if problem["type"] == "value_error":
         return str(context["error"])
     message = problem["msg"].replace("Input should be", "must be")
@@ -223,7 +241,7 @@ def _nest(flat: Mapping[str, Any]) -> dict[str, Any]:
         for parent in parents:
             level = level.setdefault(parent, {})
             if not isinstance(level, dict):
-                raise ConfigError(f"{parent} must be a table of settings ([{parent}] in the file), got {level!r}")
+                return nested  # A value where a table belongs: validation will say so.
         level[key] = value
     return nested
 

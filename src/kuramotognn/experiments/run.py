@@ -67,8 +67,8 @@ class RunResult:
 class RunObserver:
     """Told of what happens during a run; does nothing by itself."""
 
-    def started(self, split: int) -> None:
-        """A split begins."""
+    def started(self, split: int, epochs: int) -> None:
+        """A split begins that will take ``epochs`` at most."""
 
     def epoch(self, split: int, metrics: EpochMetrics) -> None:
         """An epoch is over."""
@@ -215,7 +215,7 @@ def _train_splits(task: Task, folder: Path, observer: RunObserver) -> RunResult:
         if (split_folder(folder, number) / RESULT).is_file():
             results.append(load_split(folder, number))
         else:
-            observer.started(number)
+            observer.started(number, config.training.epochs)
             results.append(_train_split(task, folder, number, observer))
         observer.finished(results[-1])
     run = RunResult(folder, tuple(results))

@@ -60,7 +60,8 @@ class Attention(Adjacency):
         self.heads = heads
         self.width = channels if width is None else width
         check_heads(self.heads, self.width)
-        self.query = nn.Linear(channels, self.width)
+        # A bias of the query would shift all scores of a row alike, which the softmax does not see.
+        self.query = nn.Linear(channels, self.width, bias=False)
         self.key = nn.Linear(channels, self.width)
 
     def reset_parameters(self) -> None:
@@ -74,7 +75,7 @@ class Attention(Adjacency):
         pattern = graph.pattern
         shape = (x.size(0), self.heads, self.width // self.heads)
         key, query = self.key(x).view(shape), self.query(x).view(shape)
-        scores = torch.einsum("ehk,ehk->eh", key[pattern.row], query[pattern.col]) / math.sqrt(shape[-1])
+        scores = torch.einsum("ehk,ehk->eh", pattern.of_row(key), pattern.of_col(query)) / math.sqrt(shape[-1])
         return row_softmax(pattern, scores, graph.weight).mean(dim=-1)
 
     def extra_repr(self) -> str:

@@ -26,7 +26,7 @@ def kuramoto_per_edge(pattern: Pattern, a: EdgeWeight, x: Nodes) -> Nodes:
 
     The specification that everything faster is tested against; ``E × d`` temporaries make it slow.
     """
-    return pattern.sum_rows(a[:, None] * torch.sin(x[pattern.col] - x[pattern.row]))
+    return pattern.sum_rows(a[:, None] * torch.sin(pattern.of_col(x) - pattern.of_row(x)))
 
 
 def kuramoto_exact(pattern: Pattern, a: EdgeWeight, x: Nodes) -> Nodes:
@@ -70,7 +70,7 @@ def row_softmax(pattern: Pattern, scores: EdgeHeads, weight: EdgeWeight) -> Edge
     # The shift cancels in the quotient, so it needs no gradient.
     shown = torch.where(present, scores.detach(), -torch.inf)
     highest.scatter_reduce_(0, index, shown, reduce="amax", include_self=False)
-    shifted = torch.where(present, scores - highest[pattern.row], 0.0)
+    shifted = torch.where(present, scores - pattern.of_row(highest), 0.0)
     return row_normalise(pattern, torch.where(present, weight[:, None] * torch.exp(shifted), 0.0))
 
 
@@ -78,7 +78,7 @@ def row_normalise(pattern: Pattern, values: Tensor) -> Tensor:
     """Divide ``[E, ...]`` values by their row's sum; rows that sum to zero stay zero."""
     total = pattern.sum_rows(values)
     total = torch.where(total == 0, torch.ones_like(total), total)
-    return values / total[pattern.row]
+    return values / pattern.of_row(total)
 
 
 class _SparseProduct(torch.autograd.Function):
@@ -100,7 +100,7 @@ class _SparseProduct(torch.autograd.Function):
         pattern: Pattern = ctx.pattern
         grad_values = grad_dense = None
         if ctx.needs_input_grad[0]:
-            grad_values = (upstream[pattern.row] * dense[pattern.col]).sum(dim=-1)
+            grad_values = (pattern.of_row(upstream) * pattern.of_col(dense)).sum(dim=-1)
         if ctx.needs_input_grad[1]:
             grad_dense = spmm(pattern.transposed, values[pattern.transpose], upstream)
         return grad_values, grad_dense, None

@@ -1,0 +1,43 @@
+# `make` alone lists the targets. Every target sets up .venv first when it is not there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help train test lint format results figures clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $(READY)
+
+train: $(READY) ## Train KuramotoGNN on the embedded Cora and show the result
+	$(BIN)/kuramotognn train --dataset cora --splits 5
+
+test: $(READY) ## Run the whole test suite
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY) ## Put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+results: $(READY) ## Run what results/ holds: KuramotoGNN on Cora, 10 splits
+	rm -rf runs/results-cora
+	$(BIN)/kuramotognn train --dataset cora --splits 10 --out runs/results-cora
+	cp runs/results-cora/result.json results/cora-kuramotognn.json
+
+figures: $(READY) ## Draw the picture of the README
+	$(BIN)/python tools/draw_spread.py
+
+clean: ## Remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

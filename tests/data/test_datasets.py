@@ -1,0 +1,76 @@
+import runpy
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.datasets import Planetoid
+from torch_geometric.utils import is_undirected
+
+from kuramotognn import SparseFeatures, load_dataset
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_embedded_cora_has_the_published_statistics() -> None:
+    cora = load_dataset("cora")
+    assert (cora.num_nodes, cora.num_features, cora.num_classes) == (2708, 1433, 7)
+    assert cora.edge_index.size(1) == 2 * 5278
+    assert is_undirected(cora.edge_index)
+    assert torch.bincount(cora.y).tolist() == [298, 418, 818, 426, 217, 180, 351]
+    component = cora.largest_component()
+    assert (component.num_nodes, component.edge_index.size(1)) == (2485, 2 * 5069)
+    assert component.x.shape == (2485, 1433)
+    assert len(component.node_ids) == 2485
+
+
+def test_embedded_cora_is_sparse_and_binary() -> None:
+    x = load_dataset("cora").x
+    assert isinstance(x, SparseFeatures)
+    assert x.values.unique().tolist() == [1.0]
+    assert x.values.numel() == 49216
+
+
+def test_subset_keeps_each_node_with_its_data() -> None:
+    cora = load_dataset("cora")
+    nodes = torch.tensor([100, 5, 2000])
+    part = cora.subset(nodes)
+    assert part.node_ids == tuple(cora.node_ids[node] for node in nodes)
+    assert part.y.equal(cora.y[nodes])
+    assert part.x.to_dense().equal(cora.x.to_dense()[nodes])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["Cora", "CORA", " cora "])
+def test_names_are_forgiving(name: str) -> None:
+    assert load_dataset(name).name == "cora"
+
+
+def test_unknown_name_suggests_the_nearest() -> None:
+    with pytest.raises(ValueError, match="unknown dataset 'coora'; did you mean 'cora'\\?; known: cora"):
+        load_dataset("coora")
+
+
+def test_the_embedded_file_is_what_the_tool_builds(shared_datasets: Path) -> None:
+    build = runpy.run_path(str(ROOT / "tools" / "build_cora.py"))["build"]
+    with np.load(ROOT / "src" / "kuramotognn" / "data" / "cora.npz", allow_pickle=False) as embedded:
+        built = build(shared_datasets / "linqs_cora")
+        assert set(embedded) == set(built)
+        for name in built:
+            np.testing.assert_array_equal(embedded[name], built[name])
+
+
+def test_same_graph_as_planetoids_cora(shared_datasets: Path, tmp_path: Path) -> None:
+    """Planetoid's papers and words stand in another order: compare what no order changes."""
+    shutil.copytree(shared_datasets / "Cora", tmp_path / "Cora")
+    theirs, ours = Planetoid(str(tmp_path), "Cora")[0], load_dataset("cora")
+
+    def neighbourhoods(x: torch.Tensor, edge_index: torch.Tensor) -> list[tuple[int, int, int]]:
+        source, target = edge_index
+        degree = torch.bincount(target, minlength=len(x))
+        second = torch.zeros_like(degree).index_add(0, target, degree[source])
+        return sorted(zip((x > 0).sum(1).tolist(), degree.tolist(), second.tolist(), strict=True))
+
+    dense = ours.x.to_dense()
+    assert neighbourhoods(dense, ours.edge_index) == neighbourhoods(theirs.x, theirs.edge_index)
+    assert sorted(torch.bincount(ours.y).tolist()) == sorted(torch.bincount(theirs.y).tolist())

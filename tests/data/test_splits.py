@@ -1,0 +1,61 @@
+import hashlib
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kuramotognn import Split, load_dataset, random_per_class
+
+
+@given(st.integers(0, 10_000), st.integers(1, 8), st.integers(60, 120))
+def test_the_parts_are_what_the_protocol_says(seed: int, per_class: int, development: int) -> None:
+    labels = torch.arange(200) % 4
+    split = random_per_class(labels, seed, per_class=per_class, development=development)
+    assert torch.bincount(labels[split.train]).tolist() == [per_class] * 4
+    assert split.train.numel() + split.validation.numel() == development
+    everything = torch.cat([split.train, split.validation, split.test])
+    assert sorted(everything.tolist()) == list(range(200))
+    assert (split.protocol, split.number) == ("random-per-class", seed)
+
+
+def test_pure_function_of_its_arguments() -> None:
+    labels = torch.arange(300) % 3
+    torch.manual_seed(1)
+    first = random_per_class(labels, 7, development=150)
+    torch.manual_seed(2)
+    again = random_per_class(labels, 7, development=150)
+    other = random_per_class(labels, 8, development=150)
+    assert first.train.equal(again.train)
+    assert not first.train.equal(other.train)
+
+
+def digest(split: Split) -> str:
+    parts = torch.cat([split.train, split.validation, split.test]).numpy().astype("<i8")
+    return hashlib.sha256(parts.tobytes()).hexdigest()[:16]
+
+
+def test_the_same_on_every_platform() -> None:
+    """Golden values: a changed split would make every committed number incomparable."""
+    labels = load_dataset("cora").largest_component().y
+    found = [digest(random_per_class(labels, seed)) for seed in (0, 1, 1000)]
+    assert found == ["b18fbe7b97e91ab7", "20053cfccd0be4b3", "9b665d4e9268914b"]
+
+
+def test_too_few_nodes_of_a_class_get_a_sentence() -> None:
+    labels = torch.tensor([0] * 98 + [1] * 2)
+    with pytest.raises(
+        ValueError, match=r"class 'rare' has \d of the 50 development nodes of split 3, fewer than the 5"
+    ):
+        random_per_class(labels, 3, per_class=5, development=50, class_names=("common", "rare"))
+
+
+@pytest.mark.parametrize("development", [0, 100, 101])
+def test_development_must_leave_something_to_test(development: int) -> None:
+    with pytest.raises(ValueError, match=r"development must be between 1 and 99 \(100 nodes\)"):
+        random_per_class(torch.zeros(100).long(), 0, development=development)
+
+
+def test_per_class_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="per_class must be at least 1, got 0"):
+        random_per_class(torch.zeros(100).long(), 0, per_class=0, development=50)

@@ -1,0 +1,115 @@
+import inspect
+import math
+from pathlib import Path
+
+import pytest
+
+from kuramotognn import KuramotoGNN, Solver
+from kuramotognn.data import DATASETS
+from kuramotognn.experiments.config import (
+    Config,
+    ConfigError,
+    ModelConfig,
+    SolverConfig,
+    parse,
+    read_toml,
+    recommended,
+    resolve,
+)
+
+
+def test_flag_beats_file_beats_recommended_beats_default() -> None:
+    advice = recommended("cora")
+    assert "time" in advice["model"]
+    plain = resolve({})
+    assert plain.config.model.time == advice["model"]["time"]
+    assert plain.sources["model.time"] == "recommended"
+    assert plain.sources["seed"] == "default"
+    file = {"model": {"time": 3.0}, "seed": 4}
+    from_file = resolve({}, file)
+    assert (from_file.config.model.time, from_file.sources["model.time"]) == (3.0, "file")
+    both = resolve({"model": {"time": 5.0}}, file)
+    assert (both.config.model.time, both.sources["model.time"]) == (5.0, "flag")
+    assert (both.config.seed, both.sources["seed"]) == (4, "file")
+
+
+def test_a_step_size_and_a_number_of_steps_replace_each_other() -> None:
+    assert recommended("cora")["solver"]["step_size"]
+    steps = resolve({"solver": {"steps": 7}}).config.solver
+    assert (steps.steps, steps.step_size) == (7, None)
+    adaptive = resolve({"solver": {"method": "dopri5"}}).config.solver.build()
+    assert (adaptive.method, adaptive.steps, adaptive.step_size) == ("dopri5", None, None)
+    fixed = resolve({"solver": {"method": "rk4"}}, {"solver": {"method": "dopri5", "rtol": 1e-3}}).config.solver.build()
+    assert (fixed.method, fixed.rtol, fixed.step_size) == ("rk4", None, 0.5)
+
+
+def test_a_configuration_survives_its_file(tmp_path: Path) -> None:
+    config = resolve({"model": {"phase_range": (0.0, math.pi)}, "training": {"select_time": True}}).config
+    path = tmp_path / "config.toml"
+    path.write_text(config.to_toml(), encoding="utf-8")
+    assert parse(read_toml(path)) == config
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_recommended_settings_build(name: str) -> None:
+    config = resolve({"dataset": name}).config
+    assert isinstance(config.model.build(10, 3, config.solver.build()), KuramotoGNN)
+
+
+def test_settings_are_the_constructors_arguments() -> None:
+    arguments = set(inspect.signature(KuramotoGNN).parameters) - {"in_channels", "out_channels", "solver"}
+    assert set(ModelConfig.model_fields) - {"name"} == arguments
+    assert set(SolverConfig.model_fields) == set(inspect.signature(Solver).parameters)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"modle": {}}, "unknown setting 'modle'; did you mean 'model'?"),
+        ({"model": {"tme": 1.0}}, "unknown setting 'model.tme'; did you mean 'model.time'?"),
+        ({"model": {"time": -1.0}}, "model.time must be positive, got -1.0"),
+        ({"model": {"time": 0}}, "model.time must be positive, got 0"),
+        ({"model": {"coupling": 0.0}}, "model.coupling must be positive, got 0.0"),
+        ({"solver": {"step_size": -0.1}}, "solver.step_size must be positive, got -0.1"),
+        ({"model": {"time": "8"}}, "model.time must be a valid number, got '8'"),
+        ({"model": {"dropout": 1.5}}, "model.dropout must be less than 1, got 1.5"),
+        ({"model": {"adjacency": "atention"}}, "got 'atention'; did you mean 'attention'?"),
+        ({"dataset": "coora"}, "unknown dataset 'coora'; did you mean 'cora'?"),
+        ({"model": 3}, "model must be a table of settings ([model] in the file), got 3"),
+        ({"training": {"epochs": 2.5}}, "training.epochs must be a valid integer, got 2.5"),
+    ],
+)
+def test_wrong_settings_get_a_sentence(settings: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse(settings)
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_table_given_as_a_value_gets_a_sentence() -> None:
+    with pytest.raises(
+        ConfigError, match=r"model must be a table of settings \(\[model\] in the file\), got 'kuramotognn'"
+    ):
+        resolve({"model": {"time": 3.0}}, {"model": "kuramotognn"})
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b"time = = 3", "is not TOML"), (b"\xff\xfe\x00", "is not TOML"), (None, "does not exist")],
+)
+def test_files_that_are_not_toml(tmp_path: Path, content: bytes | None, sentence: str) -> None:
+    path = tmp_path / "settings.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=sentence):
+        read_toml(path)
+
+
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is a folder"):
+        read_toml(tmp_path)
+
+
+def test_configurations_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Config().seed = 3  # type: ignore[misc]

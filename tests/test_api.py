@@ -1,0 +1,23 @@
+import subprocess
+import sys
+
+import kuramotognn
+
+PUBLIC = """
+    __version__ load_dataset NodeDataset random_per_class Split normalise_features SparseFeatures largest_component
+    Graph Field Dynamics Attention RandomWalk Kuramoto KuramotoDynamics Solver integrate Solution SolverError
+    ContinuousGNN KuramotoConv KuramotoGNN TrainingConfig fit EpochMetrics TrainResult predict
+"""
+
+
+def test_public_names_are_chosen_on_purpose() -> None:
+    assert kuramotognn.__all__ == PUBLIC.split()
+    for name in kuramotognn.__all__:
+        assert hasattr(kuramotognn, name)
+
+
+def test_imports_point_one_way() -> None:
+    """The library can be used without its command line or experiments being loaded."""
+    code = "import sys, kuramotognn; print([m for m in sys.modules if m.startswith(('kuramotognn.cli', 'cyclopts'))])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,173 @@
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from kuramotognn import __version__
+from kuramotognn.cli import main
+
+QUICK = [
+    *("--splits", "2", "--model.hidden-channels", "8", "--model.time", "1"),
+    *("--training.epochs", "3", "--training.learning-rate", "0.05"),
+]
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "quick"
+    assert main(["train", *QUICK, "--quiet", "--out", str(folder)]) == 0
+    return folder
+
+
+def test_train_prints_settings_table_and_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *QUICK]) == 0
+    told = capsys.readouterr()
+    assert "model.time=1.0" in told.err
+    for word in ("split", "validation", "test", "evaluations", "seconds", "mean ± std", "random-per-class"):
+        assert word in told.out
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert f"saved in runs/{folder.name}" in told.out
+    assert folder.name.startswith("cora-kuramotognn-")
+
+
+def test_train_as_json_prints_the_result_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", *QUICK, "--json", "--out", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert json.loads(told.out) == json.loads((tmp_path / "run" / "result.json").read_text())
+
+
+def test_file_and_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("splits = 1\nseed = 3\n[model]\nhidden_channels = 8\ntime = 1\n[training]\nepochs = 2\n")
+    arguments = ["train", "--config", str(file), "--training.epochs", "1", "--json", "--out", str(tmp_path / "run")]
+    assert main(arguments) == 0
+    used = json.loads(capsys.readouterr().out)["config"]
+    assert (used["seed"], used["training"]["epochs"], used["model"]["hidden_channels"]) == (3, 1, 8)
+
+
+def test_evaluate(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(run_folder)]) == 0
+    assert "computed again (recorded)" in " ".join(capsys.readouterr().out.split())
+    assert main(["evaluate", str(run_folder), "--json"]) == 0
+    evaluations = json.loads(capsys.readouterr().out)
+    assert all(e["test_accuracy"] == e["recorded"]["test_accuracy"] for e in evaluations)
+    assert main(["evaluate", str(run_folder), "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("test accuracy ")
+
+
+def test_predict(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "predictions.csv"
+    assert main(["predict", str(run_folder), "--out", str(out), "--split", "1"]) == 0
+    assert "wrote 2485 predictions" in capsys.readouterr().out
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert rows[0].keys() >= {"node", "part", "label", "prediction", "p(Theory)"}
+
+
+def test_datasets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets"]) == 0
+    assert "2708" in capsys.readouterr().out
+    assert main(["datasets", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["largest component"] == "2485 nodes, 5069 edges"
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == __version__
+    assert main(["train", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    for word in ("--model.time", "Integration time T, the depth", "--solver.method", "--dataset", "--resume"):
+        assert word in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["train", "--dataset", "coora"], "unknown dataset 'coora'; did you mean 'cora'?"),
+        (["train", "--model.tme", "3"], "Did you mean --model.time?"),
+        (["train", "--model.time", "-1"], "model.time must be positive, got -1"),
+        (["train", "--model.time", "0"], "model.time must be positive, got 0"),
+        (["train", "--model.coupling", "0"], "model.coupling must be positive, got 0"),
+        (["train", "--solver.step-size", "-0.5"], "solver.step_size must be positive, got -0.5"),
+        (["train", "--solver.step-size", "0"], "solver.step_size must be positive, got 0"),
+        (["train", "--solver.method", "eulr"], "method must be one of"),
+        (["train", "--model.heads", "5"], "heads must divide the attention width"),
+        (["train", "--data.per-class", "300"], "fewer than the 300 asked for; lower per_class"),
+        (["train", "--model.time", "soon"], "model.time must be a valid number"),
+        (["train", "--device", "gpu"], "device"),
+        (["train", "--config", "missing.toml"], "config file 'missing.toml' does not exist"),
+        (["trian"], 'Did you mean "train"?'),
+        (["evaluate", "missing"], "'missing' is not a run folder: there is no such folder"),
+        (["predict", "missing", "--out", "x.csv"], "is not a run folder"),
+        (["train", "--resume", "missing"], "is not a run folder"),
+        (["train", "--resume", "missing", "--seed", "3"], "--resume goes on with the run's own settings"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_exit_code_two(
+    arguments: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*arguments, "--quiet"]) == 2
+    told = capsys.readouterr().err
+    assert sentence in told
+    assert told.startswith("kuramotognn: ")
+    assert told.count("\n") == 1
+    assert not list(tmp_path.iterdir()), "nothing is left behind"
+
+
+def test_config_files_with_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.toml"
+    for content, sentence in [("[model]\ntme = 3", "did you mean 'model.time'?"), ("= 3", "is not TOML")]:
+        file.write_text(content)
+        assert main(["train", "--config", str(file)]) == 2
+        assert sentence in capsys.readouterr().err
+
+
+def test_folders_that_are_not_runs(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(tmp_path)]) == 2
+    assert "is not a run folder: it has no config.toml" in capsys.readouterr().err
+    assert main(["predict", str(run_folder), "--out", str(tmp_path / "x.csv"), "--split", "9"]) == 2
+    assert "split 9 is not among the finished splits" in capsys.readouterr().err
+    assert main(["predict", str(run_folder), "--out", str(tmp_path / "no" / "x.csv")]) == 2
+    assert "No such file or directory" in capsys.readouterr().err
+
+
+def test_tampered_files_get_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    assert main(["train", *QUICK, "--quiet", "--out", str(folder)]) == 0
+    config, model, result = (
+        folder / "config.toml",
+        folder / "split-0" / "model.safetensors",
+        folder / "split-0" / "result.json",
+    )
+    whole = {path: path.read_bytes() for path in (config, model, result)}
+
+    def evaluate_with(path: Path, content: bytes) -> str:
+        for other, original in whole.items():
+            other.write_bytes(original)
+        path.write_bytes(content)
+        capsys.readouterr()
+        assert main(["evaluate", str(folder)]) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        return told
+
+    assert "model.safetensors is corrupted" in evaluate_with(model, whole[model][:-3])
+    assert "is not a result file" in evaluate_with(result, b"{}")
+    assert "is not a result file" in evaluate_with(result, b"[")
+    assert "does not fit the model" in evaluate_with(config, whole[config].replace(b"channels = 8", b"channels = 16"))
+    assert "is not TOML" in evaluate_with(config, b"\x00")
+
+
+def test_a_diverging_run_stops_with_the_time_and_a_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ["--solver.method", "dopri5", "--solver.max-evaluations", "10", "--out", str(tmp_path / "run")]
+    assert main(["train", *QUICK, *settings, "--quiet"]) == 2
+    assert "dopri5 needs more than max_evaluations=10 at t = " in capsys.readouterr().err
