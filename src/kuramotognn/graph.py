@@ -45,6 +45,15 @@ class Pattern:
             transpose,
         )
 
+    @cached_property
+    def layout(self) -> list[Tensor]:
+        """The pattern for the fused kernels: int32 CSR, its transpose, and shares of equal work."""
+        from kuramotognn.kernels.cpu import balanced_chunks  # Compiled code is for those who run it.
+
+        rowptr, t_rowptr = self.rowptr.int(), self.transposed_rowptr.int()
+        shares = [torch.from_numpy(balanced_chunks(pointers.numpy())) for pointers in (rowptr, t_rowptr)]
+        return [rowptr, self.col.int(), t_rowptr, self.row[self.transpose].int(), self.transpose.int(), *shares]
+
     @property
     def num_entries(self) -> int:
         """How many entries may be non-zero."""

@@ -7,10 +7,11 @@ through the steps. Adaptive methods are torchdiffeq's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import torch
 import torchdiffeq
@@ -34,6 +35,11 @@ class Tableau:
         """Evaluations of the right-hand side a step."""
         return len(self.weights)
 
+    def coefficients(self, h: float) -> list[float]:
+        """Flat square table of step ``h``: row ``s`` weighs the slopes in the state that follows stage ``s``."""
+        rows = (*self.stages, self.weights)
+        return [h * weight for row in rows for weight in (*row, *[0.0] * (len(rows) - len(row)))]
+
 
 TABLEAUX = {
     "euler": Tableau((), (), (1.0,)),
@@ -44,6 +50,8 @@ TABLEAUX = {
 ADAPTIVE = ("dopri5", "dopri8", "bosh3", "fehlberg2", "adaptive_heun")
 METHODS = (*TABLEAUX, *ADAPTIVE)
 DEFAULT_TOLERANCE = 1e-4
+AUTO_MEMORY = 1 << 30
+"""Bytes that a fused integration may keep for its gradient unless told otherwise."""
 
 
 class SolverError(ArithmeticError):
@@ -64,6 +72,8 @@ class Solver:
         adjoint: for adaptive methods: gradients by solving the adjoint equation backwards (constant memory,
             approximate) instead of backpropagation through the steps.
         max_evaluations: stop with an error when one integration needs more evaluations of the right-hand side.
+        memory: bytes that a fused fixed-step integration may keep for its gradient, 1 GiB for ``"auto"``. What does not
+            fit is recomputed from checkpoints; the result is the same to the last bit.
     """
 
     method: str = "euler"
@@ -73,12 +83,13 @@ class Solver:
     atol: float | None = None
     adjoint: bool = False
     max_evaluations: int = 10_000
+    memory: int | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
         check_positive("max_evaluations", self.max_evaluations)
-        for name in ("step_size", "steps", "rtol", "atol"):
-            if (value := getattr(self, name)) is not None:
+        for name in ("step_size", "steps", "rtol", "atol", "memory"):
+            if (value := getattr(self, name)) not in (None, "auto"):
                 check_positive(name, value)
         if self.adaptive:
             self._refuse(("step_size", "steps"), "adapts its steps; give rtol and atol instead")
@@ -175,6 +186,14 @@ class _Evaluations:
             raise self.error(f"needs more than max_evaluations={self.solver.max_evaluations}")
         return self.dynamics(t, x)
 
+    def spend(self, steps: int, evaluations: int, start: float, h: float) -> None:
+        """Count the evaluations of steps that are taken at once."""
+        affordable = (self.solver.max_evaluations - self.count) // evaluations
+        if steps > affordable:
+            self.count, self.t = self.solver.max_evaluations + 1, start + affordable * h
+            raise self.error(f"needs more than max_evaluations={self.solver.max_evaluations}")
+        self.count, self.t = self.count + steps * evaluations, start + steps * h
+
     def error(self, what: str) -> SolverError:
         solver = self.solver
         if solver.adaptive:
@@ -191,49 +210,47 @@ class _Evaluations:
 
 
 def _fixed_steps(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:
-    states = _march(f, x0, ts)
+    h = f.time / f.solver.num_steps(f.time)
+    states: list[Nodes] = []
+    x, done = x0, 0
+    for t in ts:
+        # The last step that ends at or before t; rounding must not put a saved time on the wrong side of its step.
+        step = math.floor(t / h * (1 + 1e-12) + 1e-9)
+        x, done = _advance(f, x, done, step, h), step
+        theta = t / h - step
+        states.append(x if theta < 1e-9 else _between(f, x, step, theta, h))
     if not torch.isfinite(states[-1]).all():
         # Looking for the step that went wrong only when one did keeps the check out of every healthy step.
-        _locate_divergence(f, x0)
+        _locate_divergence(f, x0, h)
     return torch.stack(states)
 
 
-def _march(
-    f: _Evaluations, x0: Nodes, ts: tuple[float, ...], on_step: Callable[[float, Nodes], None] | None = None
-) -> list[Nodes]:
-    tableau, num_steps = TABLEAUX[f.solver.method], f.solver.num_steps(f.time)
-    h, x, slope = f.time / num_steps, x0, None
-    states: list[Nodes] = []
-    if ts[0] == 0:
-        states.append(x0)
-    for step in range(num_steps):
-        start, end = step * h, (step + 1) * h
-        slope = f(start, x) if slope is None else slope
-        new = _runge_kutta_step(f, tableau, start, h, x, slope)
-        new_slope = None
-        while len(states) < len(ts) and ts[len(states)] <= end + 1e-9 * h:
-            theta = (ts[len(states)] - start) / h
-            if theta > 1 - 1e-9:
-                states.append(new)
-            else:
-                new_slope = f(end, new) if new_slope is None else new_slope
-                states.append(_hermite(theta, h, x, slope, new, new_slope))
-        if on_step is not None:
-            on_step(end, new)
-        if len(states) == len(ts):
-            break
-        x, slope = new, new_slope
-    return states
+def _advance(f: _Evaluations, x: Nodes, first: int, last: int, h: float) -> Nodes:
+    """From the state at step ``first`` to that at step ``last``."""
+    tableau, system = TABLEAUX[f.solver.method], f.dynamics.coupled()
+    if first < last and system is not None and system.fits(x):
+        f.spend(last - first, tableau.evaluations, first * h, h)
+        memory = AUTO_MEMORY if f.solver.memory == "auto" else f.solver.memory
+        return system.flow(x, tableau.coefficients(h), last - first, memory)
+    for step in range(first, last):
+        x = _runge_kutta_step(f, tableau, step * h, h, x)
+    return x
 
 
-def _runge_kutta_step(f: _Evaluations, tableau: Tableau, t: float, h: float, x: Nodes, slope: Nodes) -> Nodes:
-    slopes = [slope]
+def _between(f: _Evaluations, x: Nodes, step: int, theta: float, h: float) -> Nodes:
+    """The state at a fraction of a step."""
+    new = _advance(f, x, step, step + 1, h)
+    return _hermite(theta, h, x, f(step * h, x), new, f((step + 1) * h, new))
+
+
+def _runge_kutta_step(f: _Evaluations, tableau: Tableau, t: float, h: float, x: Nodes) -> Nodes:
+    slopes = [f(t, x)]
     for c, row in zip(tableau.times, tableau.stages, strict=True):
-        slopes.append(f(t + c * h, _advance(x, h, row, slopes)))
-    return _advance(x, h, tableau.weights, slopes)
+        slopes.append(f(t + c * h, _add_slopes(x, h, row, slopes)))
+    return _add_slopes(x, h, tableau.weights, slopes)
 
 
-def _advance(x: Nodes, h: float, weights: tuple[float, ...], slopes: list[Nodes]) -> Nodes:
+def _add_slopes(x: Nodes, h: float, weights: tuple[float, ...], slopes: list[Nodes]) -> Nodes:
     for weight, slope in zip(weights, slopes, strict=True):
         if weight:
             x = torch.add(x, slope, alpha=h * weight)
@@ -251,17 +268,15 @@ def _hermite(theta: float, h: float, x0: Nodes, slope0: Nodes, x1: Nodes, slope1
 
 
 @torch.no_grad()
-def _locate_divergence(f: _Evaluations, x0: Nodes) -> None:
+def _locate_divergence(f: _Evaluations, x: Nodes, h: float) -> None:
     """Repeat a failed integration, looking at each step, and raise where the state stops being finite."""
     again = _Evaluations(f.dynamics, f.solver, f.time)
-
-    def check(t: float, x: Nodes) -> None:
-        if not torch.isfinite(x).all():
-            again.t = t
-            raise again.error("reached a state that is not finite")
-
-    check(0.0, x0)
-    _march(again, x0, (f.time,), check)
+    step = 0
+    while torch.isfinite(x).all():
+        x = _advance(again, x, step, step + 1, h)
+        step += 1
+    again.t = step * h
+    raise again.error("reached a state that is not finite")
 
 
 def _adaptive_steps(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:

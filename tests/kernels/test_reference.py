@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch_geometric.utils import softmax
 
 from kuramotognn import Graph
-from kuramotognn.kernels import (
+from kuramotognn.kernels.reference import (
     kuramoto_exact,
     kuramoto_local_order,
     kuramoto_per_edge,

@@ -19,6 +19,7 @@ from kuramotognn.checks import did_you_mean
 from kuramotognn.data import NodeDataset, Split, dataset_name, random_per_class
 from kuramotognn.features import Normalisation
 from kuramotognn.fields import Interaction
+from kuramotognn.kernels import Backend
 from kuramotognn.models.kuramoto import AdjacencyName, KuramotoGNN
 from kuramotognn.solve import ADAPTIVE, Solver
 from kuramotognn.training import TrainingConfig
@@ -65,6 +66,9 @@ class SolverConfig(Strict):
     atol: float | None = Field(None, gt=0, description="Absolute tolerance of an adaptive method (default 1e-4).")
     adjoint: bool = Field(False, description="Gradients by the adjoint equation (adaptive methods).")
     max_evaluations: int = Field(10_000, ge=1, description="Stop when one integration needs more evaluations.")
+    memory: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        "auto", description="Bytes a fused integration may keep for its gradient (auto: 1 GiB)."
+    )
 
     def build(self) -> Solver:
         """The solver these settings describe."""
@@ -114,6 +118,9 @@ class Config(Strict):
     first_split: int = Field(0, ge=0, description="Number of the first split; tuning uses 1000 and up.")
     seed: int = Field(0, ge=0, description="Seed of initialisation and dropout.")
     device: str = Field("cpu", description="Where to compute: cpu, cuda, cuda:1, …")
+    backend: Backend = Field(
+        "auto", description="Kernels: fused on CPUs, torch anywhere, auto the faster that can run."
+    )
     data: DataConfig = Field(DataConfig(), description="What is read and how it is split.")
     model: ModelConfig = Field(ModelConfig(), description="The model.")
     solver: SolverConfig = Field(SolverConfig(), description="How the flow is integrated.")

@@ -23,6 +23,7 @@ from kuramotognn.experiments.provenance import provenance
 from kuramotognn.features import Features, check_features, compact_features, normalise_features
 from kuramotognn.files import write_atomically
 from kuramotognn.graph import Graph
+from kuramotognn.kernels import backend_in_use, set_backend
 from kuramotognn.training import EpochMetrics, TrainResult, accuracy, fit, predict
 from kuramotognn.typing import Labels, Logits
 
@@ -92,7 +93,8 @@ class Task:
 
     @staticmethod
     def from_config(config: Config) -> Task:
-        """Load and prepare the data."""
+        """Load and prepare the data, and choose the kernels."""
+        set_backend(config.backend)
         dataset = load_dataset(config.dataset)
         if config.data.largest_component:
             dataset = dataset.largest_component()
@@ -279,18 +281,22 @@ def _store_split(
     write_atomically(home / PREDICTIONS, predictions_csv(task, logits, split))
     draw_curves(trained.history, trained.best.epoch, home / CURVES)
     # The result comes last: its presence says that the split is complete.
-    _write_json(home / RESULT, asdict(result) | {"dataset": task.config.dataset, "provenance": provenance()})
+    _write_json(home / RESULT, asdict(result) | _context(task.config))
+
+
+def _context(config: Config) -> dict[str, Any]:
+    """What a number must be read with."""
+    return {"dataset": config.dataset, "backend": backend_in_use(config.device), "provenance": provenance()}
 
 
 def _run_record(config: Config, run: RunResult) -> dict[str, Any]:
     return {
-        "dataset": config.dataset,
+        **_context(config),
         "protocol": config.data.protocol,
         "selection": "epoch (and time, if select_time) by validation accuracy, ties by validation loss",
         "summary": run.summary(),
         "splits": [asdict(split) for split in run.splits],
         "config": config.model_dump(mode="json"),
-        "provenance": provenance(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -307,7 +313,8 @@ def _stored_logits(task: Task, folder: Path, recorded: SplitResult) -> Logits:
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
-        raise ConfigError(f"{MODEL} of split {recorded.split} does not fit the model of {CONFIG}: {error}") from error
+        first = " ".join(str(error).split("\n\t")[1:2])
+        raise ConfigError(f"{MODEL} of split {recorded.split} does not fit the model of {CONFIG}: {first}") from error
     return predict(model, task.x, task.graph, time=recorded.time)
 
 

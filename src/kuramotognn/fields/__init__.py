@@ -2,6 +2,18 @@
 
 from kuramotognn.fields.base import Dynamics, Field
 from kuramotognn.fields.coupling import Adjacency, Attention, RandomWalk
+from kuramotognn.fields.diffusion import Diffusion, DiffusionDynamics
 from kuramotognn.fields.kuramoto import Interaction, Kuramoto, KuramotoDynamics
 
-__all__ = ["Adjacency", "Attention", "Dynamics", "Field", "Interaction", "Kuramoto", "KuramotoDynamics", "RandomWalk"]
+__all__ = [
+    "Adjacency",
+    "Attention",
+    "Diffusion",
+    "DiffusionDynamics",
+    "Dynamics",
+    "Field",
+    "Interaction",
+    "Kuramoto",
+    "KuramotoDynamics",
+    "RandomWalk",
+]

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from torch import Tensor, nn
 
 from kuramotognn.graph import Graph
+from kuramotognn.kernels import CoupledSystem
 from kuramotognn.typing import Nodes
 
 
@@ -23,6 +24,10 @@ class Dynamics(ABC):
     @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors ``f`` depends on besides ``x``: an adjoint solver must return their gradients."""
+
+    def coupled(self) -> CoupledSystem | None:
+        """The same right-hand side in the form that fused kernels integrate, where it has that form."""
+        return None
 
 
 class Field(nn.Module, ABC):

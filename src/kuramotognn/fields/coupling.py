@@ -2,14 +2,12 @@ r"""How strongly a node listens to each of its neighbours: the right-stochastic 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 
-import torch
 from torch import nn
 
 from kuramotognn.graph import Graph
-from kuramotognn.kernels import row_normalise, row_softmax
+from kuramotognn.kernels import attention, row_normalise
 from kuramotognn.typing import EdgeWeight, Nodes
 
 
@@ -72,11 +70,8 @@ class Attention(Adjacency):
     def forward(self, x: Nodes, graph: Graph) -> EdgeWeight:
         """Attention ``[E]`` of states ``x`` ``[N, d]``."""
         check_weights(graph)
-        pattern = graph.pattern
         shape = (x.size(0), self.heads, self.width // self.heads)
-        key, query = self.key(x).view(shape), self.query(x).view(shape)
-        scores = torch.einsum("ehk,ehk->eh", pattern.of_row(key), pattern.of_col(query)) / math.sqrt(shape[-1])
-        return row_softmax(pattern, scores, graph.weight).mean(dim=-1)
+        return attention(graph.pattern, self.key(x).view(shape), self.query(x).view(shape), graph.weight)
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -12,14 +11,11 @@ from kuramotognn.checks import check_choice, check_positive
 from kuramotognn.fields.base import Dynamics, Field
 from kuramotognn.fields.coupling import Adjacency
 from kuramotognn.graph import Graph, Pattern
-from kuramotognn.kernels import kuramoto_exact, kuramoto_local_order
+from kuramotognn.kernels import CoupledSystem, kuramoto_local_order
 from kuramotognn.typing import EdgeWeight, Nodes
 
 Interaction: TypeAlias = Literal["exact", "local-order"]
-INTERACTIONS: dict[str, Callable[[Pattern, EdgeWeight, Nodes], Nodes]] = {
-    "exact": kuramoto_exact,
-    "local-order": kuramoto_local_order,
-}
+INTERACTIONS: tuple[Interaction, ...] = ("exact", "local-order")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +30,21 @@ class KuramotoDynamics(Dynamics):
 
     def __call__(self, t: float | Tensor, x: Nodes) -> Nodes:
         """The velocity of the phases ``x``."""
-        return self.omega + self.coupling * INTERACTIONS[self.interaction](self.pattern, self.a, x)
+        if self.interaction == "local-order":
+            return self.omega + self.coupling * kuramoto_local_order(self.pattern, self.a, x)
+        return self._exact(x)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Couplings and natural frequencies."""
         return (self.a, self.omega)
+
+    def coupled(self) -> CoupledSystem | None:
+        """The whole right-hand side, unless it is the approximation."""
+        return self._exact if self.interaction == "exact" else None
+
+    @property
+    def _exact(self) -> CoupledSystem:
+        return CoupledSystem(self.pattern, self.a, self.omega, self.coupling)
 
 
 class Kuramoto(Field):

@@ -1,19 +1,123 @@
-"""The arithmetic below the fields."""
+"""The arithmetic below the fields: one door to the fused kernels and to torch.
 
-from kuramotognn.kernels.reference import (
-    kuramoto_exact,
-    kuramoto_local_order,
-    kuramoto_per_edge,
-    row_normalise,
-    row_softmax,
-    spmm,
-)
+:mod:`~kuramotognn.kernels.reference` reads like the equations and runs on any device;
+:mod:`~kuramotognn.kernels.fused` does the same on CPUs, many times faster. :func:`set_backend` chooses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kuramotognn.graph import Pattern
+from kuramotognn.kernels import reference
+from kuramotognn.kernels.backend import Backend, backend_in_use, runs_fused, set_backend, use_backend
+from kuramotognn.kernels.reference import kuramoto_local_order, kuramoto_per_edge, row_normalise, row_softmax
+from kuramotognn.typing import EdgeWeight, Nodes
 
 __all__ = [
-    "kuramoto_exact",
+    "Backend",
+    "CoupledSystem",
+    "attention",
+    "backend_in_use",
     "kuramoto_local_order",
     "kuramoto_per_edge",
     "row_normalise",
     "row_softmax",
+    "runs_fused",
+    "set_backend",
     "spmm",
+    "use_backend",
 ]
+
+LARGEST_INDEX = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledSystem:
+    r""":math:`\dot x_i = u_i + K \sum_j a_{ij} \sin(x_j-x_i)` or :math:`u_i + \alpha (\sum_j a_{ij} x_j - x_i)`.
+
+    What Kuramoto fields and linear diffusion have in common, and what the fused kernels know how to integrate.
+
+    Attributes:
+        pattern: the graph's pattern.
+        a: ``[E]`` couplings.
+        drive: ``[N, d]`` the constant term ``u``.
+        strength: the factor ``K`` or ``α``; a tensor ``[]`` when it is learnt.
+        linear: linear coupling instead of sines.
+    """
+
+    pattern: Pattern
+    a: EdgeWeight
+    drive: Nodes
+    strength: float | Tensor
+    linear: bool = False
+
+    def __call__(self, x: Nodes) -> Nodes:
+        """The velocity at ``x``."""
+        if self.fits(x):
+            from kuramotognn.kernels import fused
+
+            value: Nodes = fused.field(*self._operands(x), self.linear)[0]
+            return value
+        interaction = reference.diffusion if self.linear else reference.kuramoto_exact
+        return self.drive + self.strength * interaction(self.pattern, self.a, x)
+
+    def fits(self, x: Nodes) -> bool:
+        """Whether the fused kernels can take this system: on CPU, of one type, indices within 32 bits."""
+        alike = x.dtype == self.a.dtype == self.drive.dtype
+        return alike and x.dim() == 2 and runs_fused(x) and _indices_fit(self.pattern)
+
+    def flow(self, x0: Nodes, coefficients: list[float], steps: int, memory: int) -> Nodes:
+        """The state after fixed steps, by the fused integrator.
+
+        Args:
+            x0: ``[N, d]`` the state to start from.
+            coefficients: ``[S · S]`` step-sized Runge–Kutta table: row ``s`` weighs the slopes in the state after
+                stage ``s``, the last row in the next step's state.
+            steps: how many steps to take.
+            memory: bytes that the stored trajectory may take; beyond that states are recomputed.
+        """
+        from kuramotognn.kernels import fused
+
+        operands = self._operands(x0)
+        keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in operands[1:])
+        end: Nodes = fused.flow(*operands, self.linear, coefficients, steps, memory, keep)[0]
+        return end
+
+    def _operands(self, x: Nodes) -> tuple[list[Tensor], Tensor, Tensor, Tensor, Tensor]:
+        strength = torch.as_tensor(self.strength, dtype=x.dtype)
+        return self.pattern.layout, self.a, x, self.drive, strength
+
+
+def attention(pattern: Pattern, key: Tensor, query: Tensor, weight: EdgeWeight) -> EdgeWeight:
+    r"""Scaled dot-product attention over each row's entries, averaged over heads.
+
+    Args:
+        pattern: who listens to whom.
+        key: ``[N, H, d_k]`` keys of the listening nodes ``i``.
+        query: ``[N, H, d_k]`` queries of the nodes ``j`` listened to.
+        weight: ``[E]`` non-negative factors of the exponentials; an edge of weight zero is absent.
+    """
+    if key.dtype == query.dtype == weight.dtype and runs_fused(key) and _indices_fit(pattern):
+        from kuramotognn.kernels import fused
+
+        a: EdgeWeight = fused.attention(pattern.layout, key, query, weight)[0]
+        return a
+    return reference.attention_per_edge(pattern, key, query, weight)
+
+
+def spmm(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
+    """Sparse × dense: ``[num_rows, num_cols] @ [num_cols, d]``, with gradients for the values and the dense factor."""
+    if values.dtype == dense.dtype and runs_fused(dense) and _indices_fit(pattern):
+        from kuramotognn.kernels import fused
+
+        product: Tensor = fused.spmm(pattern.layout, values, dense)
+        return product
+    return reference.spmm(pattern, values, dense)
+
+
+def _indices_fit(pattern: Pattern) -> bool:
+    return max(pattern.num_entries, pattern.num_rows, pattern.num_cols) < LARGEST_INDEX

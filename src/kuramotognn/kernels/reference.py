@@ -6,6 +6,7 @@ twice if need be. ``pattern`` row ``i`` holds the sources ``j`` that act on node
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -57,6 +58,17 @@ def spmm(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     """Sparse × dense: ``[num_rows, num_cols] @ [num_cols, d]``, with gradients for the values and the dense factor."""
     result: Tensor = _SparseProduct.apply(values, dense, pattern)  # type: ignore[no-untyped-call]
     return result
+
+
+def attention_per_edge(pattern: Pattern, key: Tensor, query: Tensor, weight: EdgeWeight) -> EdgeWeight:
+    r"""Attention of keys and queries ``[N, H, d_k]``: scaled dot products, row softmax, mean over heads."""
+    scores = torch.einsum("ehk,ehk->eh", pattern.of_row(key), pattern.of_col(query)) / math.sqrt(key.size(-1))
+    return row_softmax(pattern, scores, weight).mean(dim=-1)
+
+
+def diffusion(pattern: Pattern, a: EdgeWeight, x: Nodes) -> Nodes:
+    r"""The linear coupling :math:`\sum_j a_{ij} x_j - x_i`."""
+    return spmm(pattern, a, x) - x
 
 
 def row_softmax(pattern: Pattern, scores: EdgeHeads, weight: EdgeWeight) -> EdgeHeads:

@@ -1,0 +1,38 @@
+"""A sparse pattern as the kernels want it."""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+class Layout(NamedTuple):
+    """A CSR pattern (row = target, entries = sources) with its transpose and work shares; int32, built once."""
+
+    rowptr: Array  # [rows + 1]
+    col: Array  # [E] source of each entry
+    t_rowptr: Array  # [columns + 1]
+    t_col: Array  # [E] target of each transposed entry
+    t_perm: Array  # [E] position in CSR of each transposed entry
+    chunks: Array  # row ranges of equal work; they steer the threads, never the arithmetic
+    t_chunks: Array
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+        return self.rowptr.size - 1
+
+
+N_CHUNKS = 64
+ROW_COST = 3  # what a row costs besides its entries, in entries: sincos, the updates, the tape
+
+
+def balanced_chunks(rowptr: Array) -> Array:
+    """Boundaries [C + 1] of row ranges that hold about the same number of entries."""
+    n = rowptr.size - 1
+    work = rowptr.astype(np.int64) + ROW_COST * np.arange(n + 1)
+    targets = np.linspace(0, work[-1], min(N_CHUNKS, max(n, 1)) + 1)
+    bounds = np.searchsorted(work, targets)
+    bounds[0], bounds[-1] = 0, n
+    return bounds.astype(np.int32)

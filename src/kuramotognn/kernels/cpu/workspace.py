@@ -1,0 +1,58 @@
+"""Scratch memory that is used again."""
+
+import math
+import sys
+import threading
+
+import numpy as np
+
+
+class Workspace:
+    """Reuses big buffers between calls: touching fresh pages costs more here than the arithmetic.
+
+    A buffer is free when nobody but this list refers to it. Views handed out (and tensors made from them) keep it
+    taken for as long as they live, so nothing has to be given back by hand.
+    """
+
+    def __init__(self, retain_bytes=1 << 30):
+        self.retain_bytes = retain_bytes
+        self._buffers = []
+        self._lock = threading.Lock()
+
+    def empty(self, shape, dtype):
+        """An uninitialised C-contiguous array, aligned to a cache line."""
+        dtype = np.dtype(dtype)
+        count = math.prod(shape)
+        size = count * dtype.itemsize + 64
+        with self._lock:
+            buffer = self._take(size)
+            skip = -buffer.ctypes.data % 64
+            return buffer[skip : skip + count * dtype.itemsize].view(dtype).reshape(shape)
+
+    def zeros(self, shape, dtype):
+        """The same, filled with zeros."""
+        out = self.empty(shape, dtype)
+        out.fill(0)
+        return out
+
+    def _take(self, size):
+        free = [n for n in range(len(self._buffers)) if sys.getrefcount(self._buffers[n]) == 2]
+        fitting = [n for n in free if size <= self._buffers[n].size <= 2 * size + 4096]
+        if fitting:
+            return self._buffers[min(fitting, key=lambda n: self._buffers[n].size)]
+        retained = sum(b.size for b in self._buffers)
+        for n in reversed(free):  # make room before growing, so that the peak stays bounded
+            if retained + size <= self.retain_bytes:
+                break
+            retained -= self._buffers[n].size
+            del self._buffers[n]
+        self._buffers.append(np.empty(size, np.uint8))
+        return self._buffers[-1]
+
+    def clear(self):
+        """Forget every free buffer."""
+        with self._lock:
+            self._buffers = [b for b in self._buffers if sys.getrefcount(b) > 3]
+
+
+workspace = Workspace()

@@ -1,0 +1,314 @@
+"""The fused CPU kernels as torch operators with gradients: they compile, trace and check like torch's own.
+
+A pattern travels as its seven layout tensors (:attr:`kuramotognn.graph.Pattern.layout`). Operators come in pairs,
+forward and ``_backward``; the second has no gradient of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kuramotognn.kernels import cpu
+
+LAYOUT = len(cpu.Layout._fields)
+
+
+def _array(tensor: Tensor) -> np.ndarray[Any, Any]:
+    return tensor.detach().contiguous().numpy()
+
+
+def _prepared(layout: Sequence[Tensor]) -> cpu.Layout:
+    """The layout for numba, and as many threads as torch has."""
+    cpu.use_threads(torch.get_num_threads())
+    return cpu.Layout(*(tensor.numpy() for tensor in layout))
+
+
+# One right-hand side: drive + strength * interaction.
+
+
+@torch.library.custom_op("kuramotognn::field", mutates_args=(), device_types="cpu")
+def field(
+    layout: Sequence[Tensor], a: Tensor, x: Tensor, drive: Tensor, strength: Tensor, linear: bool
+) -> tuple[Tensor, Tensor]:
+    """The field at ``x`` ``[N, d]``, and the gain that its gradient needs."""
+    value, gain = cpu.rhs(_prepared(layout), _array(a), _array(x), _array(drive), float(strength), linear=linear)
+    return torch.from_numpy(value), x.new_empty(0) if gain is None else torch.from_numpy(gain)
+
+
+@field.register_fake
+def _(
+    layout: Sequence[Tensor], a: Tensor, x: Tensor, drive: Tensor, strength: Tensor, linear: bool
+) -> tuple[Tensor, Tensor]:
+    lanes = cpu.lanes(_numpy_type(x.dtype))
+    gain = x.new_empty(0) if linear else x.new_empty(-(-x.size(1) // lanes), x.size(0), lanes)
+    return torch.empty_like(x, memory_format=torch.contiguous_format), gain
+
+
+@torch.library.custom_op("kuramotognn::field_backward", mutates_args=(), device_types="cpu")
+def field_backward(
+    layout: Sequence[Tensor], a: Tensor, x: Tensor, strength: Tensor, gain: Tensor, grad: Tensor, linear: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of ``x``, ``a`` and ``strength``."""
+    kept = None if linear else _array(gain)
+    grad_x, grad_a, grad_strength = cpu.rhs_vjp(
+        _prepared(layout), _array(a), _array(x), float(strength), _array(grad), linear=linear, gain=kept
+    )
+    return torch.from_numpy(grad_x), torch.from_numpy(grad_a), strength.new_full((), grad_strength)
+
+
+@field_backward.register_fake
+def _(
+    layout: Sequence[Tensor], a: Tensor, x: Tensor, strength: Tensor, gain: Tensor, grad: Tensor, linear: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.empty_like(x, memory_format=torch.contiguous_format), torch.empty_like(a), strength.new_empty(())
+
+
+def _field_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    layout, a, x, _, strength, ctx.linear = inputs
+    ctx.save_for_backward(*layout, a, x, strength, output[1])
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _field_gradient(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
+    if grad is None:
+        return [None] * LAYOUT, None, None, None, None, None
+    *layout, a, x, strength, gain = ctx.saved_tensors
+    grad_x, grad_a, grad_strength = field_backward(layout, a, x, strength, gain, grad, ctx.linear)
+    return [None] * LAYOUT, grad_a, grad_x, grad, grad_strength, None
+
+
+field.register_autograd(_field_gradient, setup_context=_field_context)
+
+
+# A whole fixed-step integration.
+
+
+@torch.library.custom_op("kuramotognn::flow", mutates_args=(), device_types="cpu")
+def flow(
+    layout: Sequence[Tensor],
+    a: Tensor,
+    x0: Tensor,
+    drive: Tensor,
+    strength: Tensor,
+    linear: bool,
+    coefficients: Sequence[float],
+    steps: int,
+    memory: int,
+    keep: bool,
+) -> tuple[Tensor, Tensor]:
+    """The state after ``steps`` steps, and the tape that its gradient needs (empty unless ``keep``)."""
+    table = _table(coefficients)
+    plan = _plan(x0, table, steps, memory, linear)
+    end, tape = cpu.flow_forward(
+        _prepared(layout), plan, _array(a), _array(x0), _array(drive), float(strength), table, keep=keep
+    )
+    return torch.from_numpy(end), torch.from_numpy(tape)
+
+
+@flow.register_fake
+def _(
+    layout: Sequence[Tensor],
+    a: Tensor,
+    x0: Tensor,
+    drive: Tensor,
+    strength: Tensor,
+    linear: bool,
+    coefficients: Sequence[float],
+    steps: int,
+    memory: int,
+    keep: bool,
+) -> tuple[Tensor, Tensor]:
+    size = _plan(x0, _table(coefficients), steps, memory, linear).tape_size if keep else 0
+    return torch.empty_like(x0, memory_format=torch.contiguous_format), x0.new_empty(size)
+
+
+@torch.library.custom_op("kuramotognn::flow_backward", mutates_args=(), device_types="cpu")
+def flow_backward(
+    layout: Sequence[Tensor],
+    a: Tensor,
+    drive: Tensor,
+    strength: Tensor,
+    linear: bool,
+    coefficients: Sequence[float],
+    steps: int,
+    memory: int,
+    tape: Tensor,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of ``a``, ``x0``, ``drive`` and ``strength``."""
+    table = _table(coefficients)
+    plan = _plan(grad, table, steps, memory, linear)
+    grad_x0, grad_a, grad_drive, grad_strength = cpu.flow_backward(
+        _prepared(layout), plan, _array(a), _array(drive), float(strength), table, _array(tape), _array(grad)
+    )
+    return (
+        torch.from_numpy(grad_a),
+        torch.from_numpy(grad_x0),
+        torch.from_numpy(grad_drive),
+        strength.new_full((), grad_strength),
+    )
+
+
+@flow_backward.register_fake
+def _(
+    layout: Sequence[Tensor],
+    a: Tensor,
+    drive: Tensor,
+    strength: Tensor,
+    linear: bool,
+    coefficients: Sequence[float],
+    steps: int,
+    memory: int,
+    tape: Tensor,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    state = torch.empty_like(grad, memory_format=torch.contiguous_format)
+    return torch.empty_like(a), state, torch.empty_like(state), strength.new_empty(())
+
+
+def _flow_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    layout, a, _, drive, strength, *ctx.settings, keep = inputs
+    if not keep:
+        raise RuntimeError("the flow was run without a tape; call it with keep=True to differentiate it")
+    ctx.save_for_backward(*layout, a, drive, strength, output[1])
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _flow_gradient(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
+    rest = [None] * 5
+    if grad is None:
+        return [None] * LAYOUT, None, None, None, None, *rest
+    *layout, a, drive, strength, tape = ctx.saved_tensors
+    gradients = flow_backward(layout, a, drive, strength, *ctx.settings, tape, grad)
+    return [None] * LAYOUT, *gradients, *rest
+
+
+flow.register_autograd(_flow_gradient, setup_context=_flow_context)
+
+
+# Attention over the edges.
+
+
+@torch.library.custom_op("kuramotognn::attention", mutates_args=(), device_types="cpu")
+def attention(layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean attention ``[E]`` of keys and queries ``[N, H, d_k]``, and the density that its gradient needs."""
+    a, density = cpu.attention(_prepared(layout), _array(query), _array(key), _array(weight))
+    return torch.from_numpy(a), torch.from_numpy(density)
+
+
+@attention.register_fake
+def _(layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(weight), key.new_empty(weight.size(0), key.size(1))
+
+
+@torch.library.custom_op("kuramotognn::attention_backward", mutates_args=(), device_types="cpu")
+def attention_backward(
+    layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor, density: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of ``key``, ``query`` and ``weight``."""
+    grad_query, grad_key, grad_weight = cpu.attention_vjp(
+        _prepared(layout), _array(query), _array(key), _array(weight), _array(density), _array(grad)
+    )
+    return torch.from_numpy(grad_key), torch.from_numpy(grad_query), torch.from_numpy(grad_weight)
+
+
+@attention_backward.register_fake
+def _(
+    layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor, density: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    contiguous = torch.contiguous_format
+    return (
+        torch.empty_like(key, memory_format=contiguous),
+        torch.empty_like(query, memory_format=contiguous),
+        torch.empty_like(weight),
+    )
+
+
+def _attention_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    layout, key, query, weight = inputs
+    ctx.save_for_backward(*layout, key, query, weight, output[1])
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _attention_gradient(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
+    if grad is None:
+        return [None] * LAYOUT, None, None, None
+    *layout, key, query, weight, density = ctx.saved_tensors
+    return [None] * LAYOUT, *attention_backward(layout, key, query, weight, density, grad)
+
+
+attention.register_autograd(_attention_gradient, setup_context=_attention_context)
+
+
+# Sparse times dense, for sparse features.
+
+
+@torch.library.custom_op("kuramotognn::spmm", mutates_args=(), device_types="cpu")
+def spmm(layout: Sequence[Tensor], values: Tensor, dense: Tensor) -> Tensor:
+    """``[rows, columns] @ [columns, d]`` with the stored ``values`` ``[E]``."""
+    return torch.from_numpy(cpu.spmm(_prepared(layout), _array(values), _array(dense)))
+
+
+@spmm.register_fake
+def _(layout: Sequence[Tensor], values: Tensor, dense: Tensor) -> Tensor:
+    return dense.new_empty(layout[0].size(0) - 1, dense.size(1))
+
+
+@torch.library.custom_op("kuramotognn::spmm_transposed", mutates_args=(), device_types="cpu")
+def spmm_transposed(layout: Sequence[Tensor], values: Tensor, dense: Tensor) -> Tensor:
+    """``[rows, columns].T @ [rows, d]``."""
+    return torch.from_numpy(cpu.spmm_transposed(_prepared(layout), _array(values), _array(dense)))
+
+
+@spmm_transposed.register_fake
+def _(layout: Sequence[Tensor], values: Tensor, dense: Tensor) -> Tensor:
+    return dense.new_empty(layout[2].size(0) - 1, dense.size(1))
+
+
+@torch.library.custom_op("kuramotognn::sampled_product", mutates_args=(), device_types="cpu")
+def sampled_product(layout: Sequence[Tensor], left: Tensor, right: Tensor) -> Tensor:
+    """``<left_i, right_j>`` for every stored entry ``(i, j)``."""
+    return torch.from_numpy(cpu.sampled_product(_prepared(layout), _array(left), _array(right)))
+
+
+@sampled_product.register_fake
+def _(layout: Sequence[Tensor], left: Tensor, right: Tensor) -> Tensor:
+    return left.new_empty(layout[1].size(0))
+
+
+def _spmm_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    layout, values, dense = inputs
+    ctx.save_for_backward(*layout, values, dense)
+
+
+def _spmm_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    *layout, values, dense = ctx.saved_tensors
+    grad_values = sampled_product(layout, grad, dense) if ctx.needs_input_grad[1] else None
+    grad_dense = spmm_transposed(layout, values, grad) if ctx.needs_input_grad[2] else None
+    return [None] * LAYOUT, grad_values, grad_dense
+
+
+spmm.register_autograd(_spmm_gradient, setup_context=_spmm_context)
+
+
+def _table(coefficients: Sequence[float]) -> np.ndarray[Any, Any]:
+    """[S, S] from its flat form."""
+    stages = round(len(coefficients) ** 0.5)
+    return np.array(coefficients, dtype=np.float64).reshape(stages, stages)
+
+
+def _plan(x: Tensor, table: np.ndarray[Any, Any], steps: int, memory: int, linear: bool) -> cpu.FlowPlan:
+    kind = _numpy_type(x.dtype)
+    return cpu.plan_flow(x.size(0), x.size(1), steps, len(table), linear=linear, dtype=kind, memory=memory)
+
+
+def _numpy_type(dtype: torch.dtype) -> type[np.floating[Any]]:
+    return np.float32 if dtype == torch.float32 else np.float64
