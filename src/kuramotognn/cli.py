@@ -311,7 +311,3 @@ def _dataset_facts(name: str) -> dict[str, object]:
 def _complain(sentence: str, code: int = USER_ERROR) -> int:
     print(f"kuramotognn: {sentence}", file=sys.stderr)
     return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

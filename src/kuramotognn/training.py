@@ -189,7 +189,7 @@ class _Training:
     def _epoch(self) -> EpochMetrics:
         self.model.train()
         self.optimiser.zero_grad()
-        loss = F.cross_entropy(self.model(self.x, self.edges)[self.split.train], self.y[self.split.train])
+        loss = F.cross_entropy(self._training_logits(), self.y[self.split.train])
         with solver_errors():
             loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
@@ -199,6 +199,15 @@ class _Training:
             self.best = metrics
             self.best_state = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         return metrics
+
+    def _training_logits(self) -> Logits:
+        nodes = self.split.train
+        if isinstance(self.model, ContinuousGNN):
+            # A decoder with dropout over all nodes costs more than some flows.
+            chosen: Logits = self.model(self.x, self.edges, nodes=nodes.to(self.y.device))
+            return chosen
+        logits: Logits = self.model(self.x, self.edges)
+        return logits[nodes]
 
     @torch.no_grad()
     def _validate(self, epoch: int, train_loss: float) -> EpochMetrics:

@@ -133,7 +133,7 @@ def test_killed_for_real_it_resumes_to_the_same_bytes(tmp_path: Path) -> None:
         *("--splits", "1", "--model.hidden-channels", "8", "--model.time", "1"),
         *("--training.epochs", "150", "--training.checkpoint-every", "5", "--training.patience", "150"),
     ]
-    command = [sys.executable, "-m", "kuramotognn.cli", "train", "--quiet", *settings, "--out"]
+    command = [sys.executable, "-m", "kuramotognn", "train", "--quiet", *settings, "--out"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run([*command, str(tmp_path / "whole")], check=True, env=environment, stdout=subprocess.DEVNULL)
     killed = tmp_path / "killed"
@@ -147,7 +147,7 @@ def test_killed_for_real_it_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (killed / "result.json").exists()
-    resume = [sys.executable, "-m", "kuramotognn.cli", "train", "--quiet", "--resume", str(killed)]
+    resume = [sys.executable, "-m", "kuramotognn", "train", "--quiet", "--resume", str(killed)]
     subprocess.run(resume, check=True, env=environment, stdout=subprocess.DEVNULL)
     assert metrics_of(killed) == metrics_of(tmp_path / "whole")
 

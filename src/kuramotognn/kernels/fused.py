@@ -22,9 +22,8 @@ def _array(tensor: Tensor) -> np.ndarray[Any, Any]:
     return tensor.detach().contiguous().numpy()
 
 
-def _prepared(layout: Sequence[Tensor]) -> cpu.Layout:
-    """The layout for numba, and as many threads as torch has."""
-    cpu.use_threads(torch.get_num_threads())
+def _layout(layout: Sequence[Tensor]) -> cpu.Layout:
+    """The layout for numba."""
     return cpu.Layout(*(tensor.numpy() for tensor in layout))
 
 
@@ -36,7 +35,7 @@ def field(
     layout: Sequence[Tensor], a: Tensor, x: Tensor, drive: Tensor, strength: Tensor, linear: bool
 ) -> tuple[Tensor, Tensor]:
     """The field at ``x`` ``[N, d]``, and the gain that its gradient needs."""
-    value, gain = cpu.rhs(_prepared(layout), _array(a), _array(x), _array(drive), float(strength), linear=linear)
+    value, gain = cpu.rhs(_layout(layout), _array(a), _array(x), _array(drive), float(strength), linear=linear)
     return torch.from_numpy(value), x.new_empty(0) if gain is None else torch.from_numpy(gain)
 
 
@@ -56,7 +55,7 @@ def field_backward(
     """Gradients of ``x``, ``a`` and ``strength``."""
     kept = None if linear else _array(gain)
     grad_x, grad_a, grad_strength = cpu.rhs_vjp(
-        _prepared(layout), _array(a), _array(x), float(strength), _array(grad), linear=linear, gain=kept
+        _layout(layout), _array(a), _array(x), float(strength), _array(grad), linear=linear, gain=kept
     )
     return torch.from_numpy(grad_x), torch.from_numpy(grad_a), strength.new_full((), grad_strength)
 
@@ -106,7 +105,7 @@ def flow(
     table = _table(coefficients)
     plan = _plan(x0, table, steps, memory, linear)
     end, tape = cpu.flow_forward(
-        _prepared(layout), plan, _array(a), _array(x0), _array(drive), float(strength), table, keep=keep
+        _layout(layout), plan, _array(a), _array(x0), _array(drive), float(strength), table, keep=keep
     )
     return torch.from_numpy(end), torch.from_numpy(tape)
 
@@ -145,7 +144,7 @@ def flow_backward(
     table = _table(coefficients)
     plan = _plan(grad, table, steps, memory, linear)
     grad_x0, grad_a, grad_drive, grad_strength = cpu.flow_backward(
-        _prepared(layout), plan, _array(a), _array(drive), float(strength), table, _array(tape), _array(grad)
+        _layout(layout), plan, _array(a), _array(drive), float(strength), table, _array(tape), _array(grad)
     )
     return (
         torch.from_numpy(grad_a),
@@ -199,7 +198,7 @@ flow.register_autograd(_flow_gradient, setup_context=_flow_context)
 @torch.library.custom_op("kuramotognn::attention", mutates_args=(), device_types="cpu")
 def attention(layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Mean attention ``[E]`` of keys and queries ``[N, H, d_k]``, and the density that its gradient needs."""
-    a, density = cpu.attention(_prepared(layout), _array(query), _array(key), _array(weight))
+    a, density = cpu.attention(_layout(layout), _array(query), _array(key), _array(weight))
     return torch.from_numpy(a), torch.from_numpy(density)
 
 
@@ -214,7 +213,7 @@ def attention_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of ``key``, ``query`` and ``weight``."""
     grad_query, grad_key, grad_weight = cpu.attention_vjp(
-        _prepared(layout), _array(query), _array(key), _array(weight), _array(density), _array(grad)
+        _layout(layout), _array(query), _array(key), _array(weight), _array(density), _array(grad)
     )
     return torch.from_numpy(grad_key), torch.from_numpy(grad_query), torch.from_numpy(grad_weight)
 
@@ -254,7 +253,7 @@ attention.register_autograd(_attention_gradient, setup_context=_attention_contex
 @torch.library.custom_op("kuramotognn::spmm", mutates_args=(), device_types="cpu")
 def spmm(layout: Sequence[Tensor], values: Tensor, dense: Tensor) -> Tensor:
     """``[rows, columns] @ [columns, d]`` with the stored ``values`` ``[E]``."""
-    return torch.from_numpy(cpu.spmm(_prepared(layout), _array(values), _array(dense)))
+    return torch.from_numpy(cpu.spmm(_layout(layout), _array(values), _array(dense)))
 
 
 @spmm.register_fake
@@ -265,7 +264,7 @@ def _(layout: Sequence[Tensor], values: Tensor, dense: Tensor) -> Tensor:
 @torch.library.custom_op("kuramotognn::spmm_transposed", mutates_args=(), device_types="cpu")
 def spmm_transposed(layout: Sequence[Tensor], values: Tensor, dense: Tensor) -> Tensor:
     """``[rows, columns].T @ [rows, d]``."""
-    return torch.from_numpy(cpu.spmm_transposed(_prepared(layout), _array(values), _array(dense)))
+    return torch.from_numpy(cpu.spmm_transposed(_layout(layout), _array(values), _array(dense)))
 
 
 @spmm_transposed.register_fake
@@ -276,7 +275,7 @@ def _(layout: Sequence[Tensor], values: Tensor, dense: Tensor) -> Tensor:
 @torch.library.custom_op("kuramotognn::sampled_product", mutates_args=(), device_types="cpu")
 def sampled_product(layout: Sequence[Tensor], left: Tensor, right: Tensor) -> Tensor:
     """``<left_i, right_j>`` for every stored entry ``(i, j)``."""
-    return torch.from_numpy(cpu.sampled_product(_prepared(layout), _array(left), _array(right)))
+    return torch.from_numpy(cpu.sampled_product(_layout(layout), _array(left), _array(right)))
 
 
 @sampled_product.register_fake

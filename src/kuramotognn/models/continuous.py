@@ -11,7 +11,7 @@ from kuramotognn.features import Features, affine, as_features, dropout
 from kuramotognn.fields import Field
 from kuramotognn.graph import Graph, as_graph
 from kuramotognn.solve import Solution, Solver, integrate
-from kuramotognn.typing import EdgeIndex, EdgeWeight, Logits, Nodes
+from kuramotognn.typing import EdgeIndex, EdgeWeight, Index, Logits, Nodes
 
 DEFAULT_SOLVER = Solver("euler", step_size=0.5)
 
@@ -88,15 +88,24 @@ class ContinuousGNN(nn.Module):
             if callable(reset):
                 reset()
 
-    def forward(self, x: Features, edge_index: EdgeIndex | Graph, edge_weight: EdgeWeight | None = None) -> Logits:
-        """Predict for every node.
+    def forward(
+        self,
+        x: Features,
+        edge_index: EdgeIndex | Graph,
+        edge_weight: EdgeWeight | None = None,
+        *,
+        nodes: Index | None = None,
+    ) -> Logits:
+        """Predict for every node, or for some.
 
         Args:
             x: ``[N, F]`` features: a dense or sparse tensor, or :class:`~kuramotognn.SparseFeatures`.
             edge_index: ``[2, E]`` edges from row 0 to row 1, or a ready graph.
             edge_weight: ``[E]`` non-negative weights.
+            nodes: decode these nodes only; all of them take part in the flow.
         """
-        logits: Logits = self.decoder(self.flow(x, edge_index, edge_weight).final)
+        final = self.flow(x, edge_index, edge_weight).final
+        logits: Logits = self.decoder(final if nodes is None else final.index_select(0, nodes))
         return logits
 
     def flow(

@@ -2,7 +2,6 @@
 
 from kuramotognn.kernels.cpu.attention import attention, attention_vjp
 from kuramotognn.kernels.cpu.flow import FlowPlan, flow_backward, flow_forward, plan_flow, rhs, rhs_vjp
-from kuramotognn.kernels.cpu.jit import use_threads
 from kuramotognn.kernels.cpu.lanes import lanes
 from kuramotognn.kernels.cpu.layout import Layout, balanced_chunks
 from kuramotognn.kernels.cpu.sparse import sampled_product, spmm, spmm_transposed
@@ -23,6 +22,5 @@ __all__ = [
     "sampled_product",
     "spmm",
     "spmm_transposed",
-    "use_threads",
     "workspace",
 ]

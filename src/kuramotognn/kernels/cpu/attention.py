@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.jit import loop, parallel_loop, prange
+from kuramotognn.kernels.cpu.jit import loop, share_rows
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.workspace import workspace
 
@@ -51,20 +51,19 @@ def _normalise_row(first, last, w, density):
             density[e, head] *= inverse
 
 
-@parallel_loop
-def _attention_kernel(chunks, rowptr, col, q, k, w, scale, density, a):
+@loop
+def _attention_kernel(lo, hi, rowptr, col, q, k, w, scale, density, a):
     heads = q.shape[1]
     one, mean = a.dtype.type(1), a.dtype.type(1.0 / heads)
-    for c in prange(chunks.size - 1):
-        for i in range(chunks[c], chunks[c + 1]):
-            first, last = rowptr[i], rowptr[i + 1]
-            _score_row(i, first, last, col, q, k, scale, density)
-            _normalise_row(first, last, w, density)
-            for e in range(first, last):
-                acc = a.dtype.type(0)
-                for head in range(heads):
-                    acc += density[e, head]
-                a[e] = _weight(w, e, one) * mean * acc
+    for i in range(lo, hi):
+        first, last = rowptr[i], rowptr[i + 1]
+        _score_row(i, first, last, col, q, k, scale, density)
+        _normalise_row(first, last, w, density)
+        for e in range(first, last):
+            acc = a.dtype.type(0)
+            for head in range(heads):
+                acc += density[e, head]
+            a[e] = _weight(w, e, one) * mean * acc
 
 
 @loop
@@ -95,21 +94,19 @@ def _weighted_rows(i, first, last, col, perm, grad_score, scale, src, out):
                 out[i, head, t] += g * src[j, head, t]
 
 
-@parallel_loop
-def _attention_vjp_rows(chunks, rowptr, col, no_perm, q, w, scale, density, grad_a, grad_score, grad_k, grad_w):
+@loop
+def _attention_vjp_rows(lo, hi, rowptr, col, no_perm, q, w, scale, density, grad_a, grad_score, grad_k, grad_w):
     mean = density.dtype.type(1.0 / q.shape[1])
-    for c in prange(chunks.size - 1):
-        for i in range(chunks[c], chunks[c + 1]):
-            first, last = rowptr[i], rowptr[i + 1]
-            _softmax_row_vjp(first, last, w, density, grad_a, mean, grad_score, grad_w)
-            _weighted_rows(i, first, last, col, no_perm, grad_score, scale, q, grad_k)
+    for i in range(lo, hi):
+        first, last = rowptr[i], rowptr[i + 1]
+        _softmax_row_vjp(first, last, w, density, grad_a, mean, grad_score, grad_w)
+        _weighted_rows(i, first, last, col, no_perm, grad_score, scale, q, grad_k)
 
 
-@parallel_loop
-def _attention_vjp_columns(chunks, t_rowptr, t_col, t_perm, k, scale, grad_score, grad_q):
-    for c in prange(chunks.size - 1):
-        for j in range(chunks[c], chunks[c + 1]):
-            _weighted_rows(j, t_rowptr[j], t_rowptr[j + 1], t_col, t_perm, grad_score, scale, k, grad_q)
+@loop
+def _attention_vjp_columns(lo, hi, t_rowptr, t_col, t_perm, k, scale, grad_score, grad_q):
+    for j in range(lo, hi):
+        _weighted_rows(j, t_rowptr[j], t_rowptr[j + 1], t_col, t_perm, grad_score, scale, k, grad_q)
 
 
 def _attention_arguments(q, w):
@@ -122,7 +119,7 @@ def attention(layout: Layout, q: Array, k: Array, w: Array | None = None) -> tup
     w, scale = _attention_arguments(q, w)
     density = workspace.empty((layout.col.size, q.shape[1]), q.dtype)
     a = workspace.empty(layout.col.shape, q.dtype)
-    _attention_kernel(layout.chunks, layout.rowptr, layout.col, q, k, w, scale, density, a)
+    share_rows(_attention_kernel, layout.chunks, layout.rowptr, layout.col, q, k, w, scale, density, a)
     return a, density
 
 
@@ -134,7 +131,8 @@ def attention_vjp(
     grad_score = workspace.empty(density.shape, q.dtype)
     grad_q, grad_k = workspace.empty(q.shape, q.dtype), workspace.empty(k.shape, k.dtype)
     grad_w = np.zeros_like(weights)
-    _attention_vjp_rows(
+    share_rows(
+        _attention_vjp_rows,
         layout.chunks,
         layout.rowptr,
         layout.col,
@@ -148,5 +146,15 @@ def attention_vjp(
         grad_k,
         grad_w,
     )
-    _attention_vjp_columns(layout.t_chunks, layout.t_rowptr, layout.t_col, layout.t_perm, k, scale, grad_score, grad_q)
+    share_rows(
+        _attention_vjp_columns,
+        layout.t_chunks,
+        layout.t_rowptr,
+        layout.t_col,
+        layout.t_perm,
+        k,
+        scale,
+        grad_score,
+        grad_q,
+    )
     return grad_q, grad_k, (None if w is None else grad_w)

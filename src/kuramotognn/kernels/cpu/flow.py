@@ -1,9 +1,10 @@
 """Whole integrations on numpy arrays: how they lie in memory, forward, and the exact discrete adjoint.
 
 The columns of the state never meet (except in the gradient of the couplings), so it is cut into tiles of L columns, a
-cache line per node, and a group of tiles is integrated to the end before the next begins. A group stays in cache
-while neighbours are gathered, and a row of a tile stays in vector registers from the first neighbour to the features
-of the next state.
+cache line per node, and a tile is integrated to the end before the next begins. It stays in cache while neighbours
+are gathered, and a row of it stays in vector registers from the first neighbour to the features of the next state.
+Threads take tiles each, without waiting for each other; where the tiles are too few or too large for that, they share
+the rows of every stage.
 """
 
 import math
@@ -11,11 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.jit import parallel_sweep, prange
+from kuramotognn.kernels.cpu.jit import kernel, share_out, share_rows, thread_count
 from kuramotognn.kernels.cpu.lanes import TILE_BYTES, lanes
 from kuramotognn.kernels.cpu.layout import Array, Layout
-from kuramotognn.kernels.cpu.stages import backward_kernel, forward_kernel, show_adjoint_kernel, show_kernel
+from kuramotognn.kernels.cpu.stages import backward, forward, show, show_adjoint
 from kuramotognn.kernels.cpu.workspace import workspace
+
+TILES_AT_WORK = 2  # what the length of a segment reckons with; it must not depend on the number of threads
+CACHE_BYTES = 12 << 20  # a tile's double-buffered features beyond this are better shared by all threads
+SHARED_STAGE = 200_000  # entries and rows of a stage that are worth waking the other threads for
 
 
 class FlowPlan(NamedTuple):
@@ -27,7 +32,6 @@ class FlowPlan(NamedTuple):
     stages: int
     segment: int  # steps between kept states; >= steps keeps everything
     tile: int  # columns per tile, L
-    group: int  # tiles integrated together
     linear: bool
 
     @property
@@ -39,11 +43,6 @@ class FlowPlan(NamedTuple):
     def n_tiles(self):
         """Tiles that cover the columns."""
         return -(-self.d // self.tile)
-
-    @property
-    def groups(self):
-        """Ranges of tiles that are integrated together."""
-        return [(lo, min(lo + self.group, self.n_tiles)) for lo in range(0, self.n_tiles, self.group)]
 
     def slots(self, steps):
         """Stage inputs (and the end state) that `steps` steps produce."""
@@ -65,9 +64,6 @@ class FlowPlan(NamedTuple):
         return rows * self.n * self.tile * self.n_tiles
 
 
-CACHE_BYTES = 10 << 20  # what a group's double-buffered features may take; a share of a common L3
-
-
 def plan_flow(
     n: int,
     d: int,
@@ -78,59 +74,48 @@ def plan_flow(
     dtype: type[np.floating[Any]] = np.float32,
     memory: int | None = None,
 ) -> FlowPlan:
-    """FlowPlan that keeps everything when it fits `memory` bytes (None: always), else the cheapest checkpoints.
-
-    A group takes as many tiles as fit the cache: more would miss, fewer would synchronise the threads more often.
-    """
-    n_tiles = -(-d // lanes(dtype))
-    per_tile = 2 * (1 if linear else 2) * TILE_BYTES * max(n, 1)
-    n_groups = -(-n_tiles // max(1, CACHE_BYTES // per_tile))
-    full = FlowPlan(n, d, steps, stages, max(steps, 1), lanes(dtype), -(-n_tiles // n_groups), linear)
+    """FlowPlan that keeps everything when it fits `memory` bytes (None: always), else the cheapest checkpoints."""
+    full = FlowPlan(n, d, steps, stages, max(steps, 1), lanes(dtype), linear)
     if memory is None or full.tape_size * np.dtype(dtype).itemsize <= memory or steps < 4:
         return full
-    # n_tiles * steps / segment checkpoints and one group's segment: least memory where the two are equal
-    segment = max(1, round(math.sqrt(n_tiles * steps / (full.group * full.tape_rows(1)))))
+    # The checkpoints of all tiles and the recomputed segment of a few: least memory where the two are equal.
+    segment = max(1, round(math.sqrt(full.n_tiles * steps / (TILES_AT_WORK * full.tape_rows(1)))))
     return full._replace(segment=min(segment, steps - 1))
 
 
-@parallel_sweep
+@kernel
 def _take(values, perm, out):
-    for e in prange(perm.size):
+    for e in range(perm.size):
         out[e] = values[perm[e]]
 
 
-@parallel_sweep
+@kernel
 def _put_scaled_sum(values, scale, perm, out):
-    """out[perm] = scale * (values [G, E] summed over G, in order)."""
-    for e in prange(perm.size):
+    """out[perm] = scale * (values [T, E] summed over T, in order)."""
+    for e in range(perm.size):
         acc = values[0, e]
-        for g in range(1, values.shape[0]):
-            acc += values[g, e]
+        for t in range(1, values.shape[0]):
+            acc += values[t, e]
         out[perm[e]] = scale * acc
 
 
-def _taken(values, perm):
-    out = workspace.empty(perm.shape, values.dtype)
-    _take(values, perm, out)
-    return out
-
-
-@parallel_sweep
-def _pack_kernel(x, lo, out):
-    width = min(out.shape[1], x.shape[1] - lo)
-    for i in prange(x.shape[0]):
+@kernel
+def _pack(x, first, out):
+    """out [N, L] = columns from `first` on of x [N, d], padded with zeros."""
+    width = min(out.shape[1], x.shape[1] - first)
+    for i in range(x.shape[0]):
         for k in range(width):
-            out[i, k] = x[i, lo + k]
+            out[i, k] = x[i, first + k]
         for k in range(width, out.shape[1]):
             out[i, k] = 0
 
 
-@parallel_sweep
-def _unpack_kernel(tile, lo, out):
-    width = min(tile.shape[1], out.shape[1] - lo)
-    for i in prange(out.shape[0]):
+@kernel
+def _unpack(tile, first, out):
+    width = min(tile.shape[1], out.shape[1] - first)
+    for i in range(out.shape[0]):
         for k in range(width):
-            out[i, lo + k] = tile[i, k]
+            out[i, first + k] = tile[i, k]
 
 
 class _Flow(NamedTuple):
@@ -138,14 +123,14 @@ class _Flow(NamedTuple):
 
     layout: Layout
     plan: FlowPlan
-    coef: np.ndarray
-    strength: np.floating
+    coef: Array
+    strength: np.floating[Any]
 
     @property
     def dtype(self):
         return self.coef.dtype
 
-    def tiles(self, *lead):
+    def tile(self, *lead):
         """Uninitialised [*lead, N, L]."""
         return workspace.empty((*lead, self.plan.n, self.plan.tile), self.dtype)
 
@@ -154,105 +139,130 @@ class _Flow(NamedTuple):
         planes = 1 if self.plan.linear else 2
         return workspace.empty((*lead, self.plan.n, planes, self.plan.tile), self.dtype)
 
-    def pack(self, x, lo, out):
-        """out [G, N, L] = tiles lo... of x [N, d], padded with zeros; x None gives zeros."""
-        if x is None:
-            out[...] = 0
-            return
-        for g in range(out.shape[0]):
-            _pack_kernel(x, (lo + g) * self.plan.tile, out[g])
+    def packed(self, x, number, out=None):
+        """Tile `number` of x [N, d]."""
+        out = self.tile() if out is None else out
+        _pack(x, number * self.plan.tile, out)
+        return out
 
-    def unpack(self, tiles, lo, out):
-        for g in range(tiles.shape[0]):
-            _unpack_kernel(tiles[g], (lo + g) * self.plan.tile, out)
+    def unpack(self, tile, number, out):
+        _unpack(tile, number * self.plan.tile, out)
 
-    def forward(self, a, drive, steps, states, gains, *, from_zero=False):
-        """Fill states [G, ring, N, L] (slot 0 given) and gains; returns the slot of the end state.
+    def for_tiles(self, function):
+        """Call function(number, by_rows) for every tile: side by side, or one by one with threads inside."""
+        plan, threads = self.plan, thread_count()
+        bytes_of_tile = 2 * (1 if plan.linear else 2) * TILE_BYTES * plan.n
+        work_of_stage = self.layout.col.size + plan.n
+        few_or_large = plan.n_tiles < threads or bytes_of_tile > CACHE_BYTES
+        if threads > 1 and few_or_large and work_of_stage > SHARED_STAGE:
+            for number in range(plan.n_tiles):
+                function(number, True)
+        else:
+            share_out(function, [(number, False) for number in range(plan.n_tiles)])
+
+    def run_forward(self, a, drive, steps, states, gains, by_rows, *, from_zero=False):
+        """Fill states [ring, N, L] (slot 0 given) and gains; returns the slot of the end state.
 
         from_zero adds the increments to zero instead of slot 0: one euler step of size 1 is then the field itself.
         """
-        group = states.shape[0]
-        features = self.features(group, 2)
-        show_kernel(self.plan.linear, states, features)
+        linear, passes = self.plan.linear, steps * self.plan.stages
+        features, slopes = self.features(2), self.tile(self.plan.stages - 1)
+        show(linear, 0, self.plan.n, states, features)
         if from_zero:
-            states[:, 0] = 0
-        forward_kernel(
-            self.plan.linear,
-            self.layout.chunks,
-            self.layout.rowptr,
-            self.layout.col,
-            a,
-            drive,
-            self.strength,
-            self.coef,
-            steps,
-            states,
-            gains,
-            features,
-            self.tiles(group, self.plan.stages - 1),
-        )
-        return steps * self.plan.stages % states.shape[1]
+            states[0] = 0
 
-    def backward(self, t_a, steps, states, gains, lam, grad_drive, dots, row_strength, *, carry=1):
-        """Pull lam [G, N, L] back over `steps` steps in place and add to the other gradients.
+        def stages(lo, hi, first, last):
+            forward(
+                linear,
+                first,
+                last,
+                passes,
+                lo,
+                hi,
+                self.layout.rowptr,
+                self.layout.col,
+                a,
+                drive,
+                self.strength,
+                self.coef,
+                states,
+                gains,
+                features,
+                slopes,
+            )
+
+        _march(stages, passes, self.layout.chunks, by_rows)
+        return passes % states.shape[0]
+
+    def run_backward(self, t_a, steps, states, gains, lam, grad_drive, dots, row_strength, by_rows, *, carry=1):
+        """Pull lam [N, L] back over `steps` steps in place and add to the other gradients.
 
         carry=0 leaves out the identity part of a step, so one euler step of size 1 gives the field's own vjp.
         """
-        group = states.shape[0]
-        mus, query, sources = self.tiles(group, self.plan.stages - 1), self.features(group), self.features(group, 2)
-        last = steps * self.plan.stages - 1
-        show_adjoint_kernel(self.plan.linear, self.coef, last, states, lam, mus, query, sources)
-        backward_kernel(
-            self.plan.linear,
-            self.layout.t_chunks,
-            self.layout.t_rowptr,
-            self.layout.t_col,
-            t_a,
-            self.strength,
-            self.coef,
-            steps,
-            self.dtype.type(carry),
-            states,
-            gains,
-            lam,
-            mus,
-            query,
-            sources,
-            grad_drive,
-            dots,
-            row_strength,
-        )
+        linear, passes = self.plan.linear, steps * self.plan.stages
+        mus, query, sources = self.tile(self.plan.stages - 1), self.features(), self.features(2)
+        show_adjoint(linear, self.coef, passes - 1, 0, self.plan.n, states, lam, mus, query, sources)
 
-    def group_tape(self, tape, lo, hi):
-        """The part of the flat tape that belongs to tiles lo:hi."""
-        return tape.reshape(self.plan.n_tiles, -1)[lo:hi].reshape(-1)
+        def stages(lo, hi, first, last):
+            backward(
+                linear,
+                first,
+                last,
+                passes,
+                lo,
+                hi,
+                self.layout.t_rowptr,
+                self.layout.t_col,
+                t_a,
+                self.strength,
+                self.coef,
+                self.dtype.type(carry),
+                states,
+                gains,
+                lam,
+                mus,
+                query,
+                sources,
+                grad_drive,
+                dots,
+                row_strength,
+            )
 
-    def tape_views(self, flat, group, steps):
+        _march(stages, passes, self.layout.t_chunks, by_rows)
+
+    def tape_views(self, flat, steps):
         """(states, gains) of a fully kept stretch, as views of a flat array."""
         n, slots, tile = self.plan.n, self.plan.slots(steps), self.plan.tile
-        end = group * slots * n * tile
-        states = flat[:end].reshape(group, slots, n, tile)
+        states = flat[: slots * n * tile].reshape(slots, n, tile)
         if self.plan.linear:
             return states, self.no_gains
-        return states, flat[end : end + group * (slots - 1) * n * tile].reshape(group, slots - 1, n, tile)
+        return states, flat[slots * n * tile :][: (slots - 1) * n * tile].reshape(slots - 1, n, tile)
 
     @property
     def no_gains(self):
-        return np.empty((1, 1, 0, self.plan.tile), self.dtype)
+        return np.empty((1, 0, self.plan.tile), self.dtype)
 
-    def checkpoints(self, tape, lo, hi):
-        """[G, segments, N, L], the kept states of tiles lo:hi."""
-        return self.group_tape(tape, lo, hi).reshape(hi - lo, -1, self.plan.n, self.plan.tile)
+    def checkpoints(self, tape):
+        """[segments, N, L], the kept states of a tile."""
+        return tape.reshape(-1, self.plan.n, self.plan.tile)
 
-    def recall(self, a, drive, tape, lo, hi, s, steps):
-        """(states, gains) of segment s of tiles lo:hi: from the tape, or recomputed from its checkpoint."""
+    def recall(self, a, drive, tape, segment, steps, by_rows):
+        """(states, gains) of a segment: from the tape, or recomputed from its checkpoint."""
         if self.plan.keeps_all:
-            return self.tape_views(self.group_tape(tape, lo, hi), hi - lo, steps)
-        flat = self.tiles((hi - lo) * self.plan.tape_rows(steps)).reshape(-1)
-        states, gains = self.tape_views(flat, hi - lo, steps)
-        states[:, 0] = self.checkpoints(tape, lo, hi)[:, s]
-        self.forward(a, drive, steps, states, gains)
+            return self.tape_views(tape, steps)
+        states, gains = self.tape_views(self.tile(self.plan.tape_rows(steps)).reshape(-1), steps)
+        states[0] = self.checkpoints(tape)[segment]
+        self.run_forward(a, drive, steps, states, gains, by_rows)
         return states, gains
+
+
+def _march(stages, passes, chunks, by_rows):
+    """All stages at once for all rows, or one after the other with the rows shared among the threads."""
+    if not by_rows:
+        stages(chunks[0], chunks[-1], 0, passes)
+        return
+    for m in range(passes):
+        share_rows(stages, chunks, m, m + 1)
 
 
 def _make_flow(layout, plan, coef, strength, dtype):
@@ -264,7 +274,7 @@ def flow_forward(
     plan: FlowPlan,
     a: Array,
     x0: Array,
-    drive: Array | None,
+    drive: Array,
     strength: float,
     coef: Array,
     *,
@@ -272,36 +282,38 @@ def flow_forward(
 ) -> tuple[Array, Array]:
     """Integrate from x0 [N, d] over plan.steps fixed steps.
 
-    a [E] coupling values in CSR order, drive [N, d] or None (zero), coef [S, S] from `step_coefficients`.
+    a [E] coupling values in CSR order, drive [N, d], coef [S, S] the step-sized Runge-Kutta table (see `stages`).
     Returns (x_T [N, d], tape): the tape is a flat array of plan.tape_size for `flow_backward`, empty if not keep.
     """
     flow = _make_flow(layout, plan, coef, strength, x0.dtype)
     out = workspace.empty((plan.n, plan.d), x0.dtype)
-    tape = workspace.empty((plan.tape_size if keep else 0,), x0.dtype)
-    for lo, hi in plan.groups:
-        group_drive = flow.tiles(hi - lo)
-        flow.pack(drive, lo, group_drive)
+    tape = workspace.empty((plan.n_tiles, plan.tape_size // max(plan.n_tiles, 1) if keep else 0), x0.dtype)
+
+    def integrate(number, by_rows):
+        tile_drive = flow.packed(drive, number)
         if keep and plan.keeps_all:
-            states, gains = flow.tape_views(flow.group_tape(tape, lo, hi), hi - lo, plan.steps)
-            flow.pack(x0, lo, states[:, 0])
-            end = flow.forward(a, group_drive, plan.steps, states, gains)
+            states, gains = flow.tape_views(tape[number], plan.steps)
+            flow.packed(x0, number, states[0])
+            end = flow.run_forward(a, tile_drive, plan.steps, states, gains, by_rows)
         else:
-            states, end = flow.tiles(hi - lo, plan.stages + 1), 0
-            flow.pack(x0, lo, states[:, 0])
-            for s, (first, last) in enumerate(plan.segments):
-                states[:, 0] = states[:, end]
+            states, end = flow.tile(plan.stages + 1), 0
+            flow.packed(x0, number, states[0])
+            for segment, (first, last) in enumerate(plan.segments):
+                states[0] = states[end]
                 if keep:
-                    flow.checkpoints(tape, lo, hi)[:, s] = states[:, 0]
-                end = flow.forward(a, group_drive, last - first, states, flow.no_gains)
-        flow.unpack(states[:, end], lo, out)
-    return out, tape
+                    flow.checkpoints(tape[number])[segment] = states[0]
+                end = flow.run_forward(a, tile_drive, last - first, states, flow.no_gains, by_rows)
+        flow.unpack(states[end], number, out)
+
+    flow.for_tiles(integrate)
+    return out, tape.reshape(-1)
 
 
 def flow_backward(
     layout: Layout,
     plan: FlowPlan,
     a: Array,
-    drive: Array | None,
+    drive: Array,
     strength: float,
     coef: Array,
     tape: Array,
@@ -313,33 +325,52 @@ def flow_backward(
     """
     flow = _make_flow(layout, plan, coef, strength, grad_out.dtype)
     grad_x0, grad_drive = (workspace.empty((plan.n, plan.d), flow.dtype) for _ in range(2))
-    t_a = _taken(a, layout.t_perm)
-    dots = workspace.zeros((plan.group, a.size), flow.dtype)
-    row_strength = np.zeros((plan.group, plan.n if plan.linear else 0), np.float64)
-    for lo, hi in plan.groups:
-        group_drive, lam, drive_sum = (flow.tiles(hi - lo) for _ in range(3))
-        if not plan.keeps_all:
-            flow.pack(drive, lo, group_drive)
-        flow.pack(grad_out, lo, lam)
+    t_a, sums = _transposed(layout, a), _Sums(flow, a)
+    tapes = tape.reshape(plan.n_tiles, -1)
+
+    def pull_back(number, by_rows):
+        lam, drive_sum, dots, row_strength = flow.packed(grad_out, number), flow.tile(), *sums.of_tile(number)
+        tile_drive = lam if plan.keeps_all else flow.packed(drive, number)
         drive_sum.fill(0)
-        for s, (first, last) in reversed(list(enumerate(plan.segments))):
-            states, gains = flow.recall(a, group_drive, tape, lo, hi, s, last - first)
-            flow.backward(t_a, last - first, states, gains, lam, drive_sum, dots, row_strength)
-        flow.unpack(lam, lo, grad_x0)
-        flow.unpack(drive_sum, lo, grad_drive)
-    grad_a = workspace.empty(a.shape, a.dtype)
-    _put_scaled_sum(dots, flow.strength, layout.t_perm, grad_a)
-    return grad_x0, grad_a, grad_drive, _strength_gradient(plan, flow.strength, a, grad_a, row_strength)
+        for segment, (first, last) in reversed(list(enumerate(plan.segments))):
+            states, gains = flow.recall(a, tile_drive, tapes[number], segment, last - first, by_rows)
+            flow.run_backward(t_a, last - first, states, gains, lam, drive_sum, dots, row_strength, by_rows)
+        flow.unpack(lam, number, grad_x0)
+        flow.unpack(drive_sum, number, grad_drive)
+
+    flow.for_tiles(pull_back)
+    grad_a, grad_strength = sums.gradients()
+    return grad_x0, grad_a, grad_drive, grad_strength
 
 
-def _strength_gradient(plan, strength, a, grad_a, row_strength):
-    """dL/dstrength: <a, grad_a> / strength, since the interaction is linear in a.
+class _Sums:
+    """What the adjoints of the tiles add up to: each tile has its own row, and rows are added in order."""
 
-    The linear field also has the diagonal -x_i; there the rows were summed after subtracting it, to avoid cancellation.
-    """
-    if plan.linear:
-        return float(row_strength.sum())
-    return float(np.dot(a.astype(np.float64), grad_a) / np.float64(strength)) if strength else math.nan
+    def __init__(self, flow, a):
+        plan = flow.plan
+        self.flow, self.a = flow, a
+        self.dots = workspace.zeros((plan.n_tiles, a.size), flow.dtype)
+        self.row_strength = np.zeros((plan.n_tiles, plan.n if plan.linear else 0), np.float64)
+
+    def of_tile(self, number):
+        return self.dots[number], self.row_strength[number]
+
+    def gradients(self):
+        """(grad_a [E], grad_strength)."""
+        flow, grad_a = self.flow, workspace.zeros(self.a.shape, self.a.dtype)
+        if flow.plan.n_tiles:
+            _put_scaled_sum(self.dots, flow.strength, flow.layout.t_perm, grad_a)
+        if flow.plan.linear:
+            return grad_a, float(self.row_strength.sum())
+        # The interaction is linear in a, so dL/dstrength = <a, grad_a> / strength. Not np.dot: BLAS starts threads.
+        weighted = float(np.multiply(self.a, grad_a, dtype=np.float64).sum())
+        return grad_a, weighted / float(flow.strength) if flow.strength else math.nan
+
+
+def _transposed(layout, a):
+    out = workspace.empty(a.shape, a.dtype)
+    _take(a, layout.t_perm, out)
+    return out
 
 
 _WHOLE_STEP = np.ones((1, 1))
@@ -349,7 +380,7 @@ def rhs(
     layout: Layout,
     a: Array,
     x: Array,
-    drive: Array | None,
+    drive: Array,
     strength: float,
     *,
     linear: bool = False,
@@ -360,12 +391,15 @@ def rhs(
     flow = _make_flow(layout, plan, _WHOLE_STEP, strength, x.dtype)
     out = workspace.empty(x.shape, x.dtype)
     gain = None if linear or not keep else workspace.empty((plan.n_tiles, plan.n, plan.tile), x.dtype)
-    for lo, hi in plan.groups:
-        states, group_drive = flow.tiles(hi - lo, 2), flow.tiles(hi - lo)
-        flow.pack(x, lo, states[:, 0])
-        flow.pack(drive, lo, group_drive)
-        flow.forward(a, group_drive, 1, states, flow.no_gains if gain is None else gain[lo:hi, None], from_zero=True)
-        flow.unpack(states[:, 1], lo, out)
+
+    def evaluate(number, by_rows):
+        states, tile_drive = flow.tile(2), flow.packed(drive, number)
+        flow.packed(x, number, states[0])
+        gains = flow.no_gains if gain is None else gain[number : number + 1]
+        flow.run_forward(a, tile_drive, 1, states, gains, by_rows, from_zero=True)
+        flow.unpack(states[1], number, out)
+
+    flow.for_tiles(evaluate)
     return out, gain
 
 
@@ -379,23 +413,18 @@ def rhs_vjp(
     linear: bool = False,
     gain: Array | None = None,
 ) -> tuple[Array, Array, float]:
-    """(grad_x [N, d], grad_a [E], grad_strength) of `rhs`; grad_drive is grad_out. Without gain it is recomputed."""
-    if gain is None and not linear:
-        _, gain = rhs(layout, a, x, None, strength)
+    """(grad_x [N, d], grad_a [E], grad_strength) of `rhs`; grad_drive is grad_out. `gain` is what `rhs` gave."""
     plan = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype)
     flow = _make_flow(layout, plan, _WHOLE_STEP, strength, x.dtype)
-    grad_x, grad_a = workspace.empty(x.shape, x.dtype), workspace.empty(a.shape, a.dtype)
-    t_a = _taken(a, layout.t_perm)
-    dots = workspace.zeros((plan.group, a.size), x.dtype)
-    row_strength = np.zeros((plan.group, plan.n if linear else 0), np.float64)
-    for lo, hi in plan.groups:
-        states, lam, drive_sum = flow.tiles(hi - lo, 1), flow.tiles(hi - lo), flow.tiles(hi - lo)
-        flow.pack(x, lo, states[:, 0])
-        flow.pack(grad_out, lo, lam)
+    grad_x, t_a, sums = workspace.empty(x.shape, x.dtype), _transposed(layout, a), _Sums(flow, a)
+
+    def pull_back(number, by_rows):
+        states, lam, drive_sum = flow.tile(1), flow.packed(grad_out, number), flow.tile()
+        flow.packed(x, number, states[0])
         drive_sum.fill(0)
-        flow.backward(
-            t_a, 1, states, flow.no_gains if linear else gain[lo:hi, None], lam, drive_sum, dots, row_strength, carry=0
-        )
-        flow.unpack(lam, lo, grad_x)
-    _put_scaled_sum(dots, flow.strength, layout.t_perm, grad_a)
-    return grad_x, grad_a, _strength_gradient(plan, flow.strength, a, grad_a, row_strength)
+        gains = flow.no_gains if gain is None else gain[number : number + 1]
+        flow.run_backward(t_a, 1, states, gains, lam, drive_sum, *sums.of_tile(number), by_rows, carry=0)
+        flow.unpack(lam, number, grad_x)
+
+    flow.for_tiles(pull_back)
+    return grad_x, *sums.gradients()

@@ -97,18 +97,16 @@ def at(typingctx, array, index):
 
 
 @intrinsic
-def increase(typingctx, array, row, index, value):
-    """array[row, index] += value, without tests for negative indices."""
+def increase(typingctx, array, index, value):
+    """array[index] += value of a vector, without the test for a negative index."""
 
     def codegen(context, builder, sig, args):
-        view = context.make_array(array)(context, builder, value=args[0])
-        row_at, column = (context.cast(builder, args[n], (row, index)[n - 1], types.intp) for n in (1, 2))
-        start = builder.mul(row_at, builder.extract_value(view.shape, 1))
-        pointer = builder.gep(view.data, [builder.add(start, column)])
-        builder.store(builder.fadd(builder.load(pointer), args[3]), pointer)
+        data = context.make_array(array)(context, builder, value=args[0]).data
+        pointer = builder.gep(data, [context.cast(builder, args[1], index, types.intp)])
+        builder.store(builder.fadd(builder.load(pointer), args[2]), pointer)
         return context.get_dummy_value()
 
-    return types.void(array, row, index, array.dtype), codegen
+    return types.void(array, index, array.dtype), codegen
 
 
 @intrinsic

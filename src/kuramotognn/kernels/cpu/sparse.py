@@ -1,6 +1,6 @@
 """Products of a sparse matrix whose values change and whose pattern stays."""
 
-from kuramotognn.kernels.cpu.jit import loop, parallel_loop, prange
+from kuramotognn.kernels.cpu.jit import loop, share_rows
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.workspace import workspace
 
@@ -22,40 +22,38 @@ def _product_row(i, first, last, col, val, perm, dense, out):
             out[i, k] += v0 * dense[j0, k]
 
 
-@parallel_loop
-def _product_kernel(chunks, rowptr, col, val, perm, dense, out):
-    for c in prange(chunks.size - 1):
-        for i in range(chunks[c], chunks[c + 1]):
-            _product_row(i, rowptr[i], rowptr[i + 1], col, val, perm, dense, out)
+@loop
+def _product_kernel(lo, hi, rowptr, col, val, perm, dense, out):
+    for i in range(lo, hi):
+        _product_row(i, rowptr[i], rowptr[i + 1], col, val, perm, dense, out)
 
 
-@parallel_loop
-def _sampled_kernel(chunks, rowptr, col, left, right, out):
-    for c in prange(chunks.size - 1):
-        for i in range(chunks[c], chunks[c + 1]):
-            for e in range(rowptr[i], rowptr[i + 1]):
-                j, acc = col[e], out.dtype.type(0)
-                for k in range(left.shape[1]):
-                    acc += left[i, k] * right[j, k]
-                out[e] = acc
+@loop
+def _sampled_kernel(lo, hi, rowptr, col, left, right, out):
+    for i in range(lo, hi):
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j, acc = col[e], out.dtype.type(0)
+            for k in range(left.shape[1]):
+                acc += left[i, k] * right[j, k]
+            out[e] = acc
 
 
 def spmm(layout: Layout, values: Array, dense: Array) -> Array:
     """Y [rows, d] = X @ dense, X sparse with `values` [nnz] and dense [cols, d]."""
     out = workspace.empty((layout.rowptr.size - 1, dense.shape[1]), dense.dtype)
-    _product_kernel(layout.chunks, layout.rowptr, layout.col, values, layout.col[:0], dense, out)
+    share_rows(_product_kernel, layout.chunks, layout.rowptr, layout.col, values, layout.col[:0], dense, out)
     return out
 
 
 def spmm_transposed(layout: Layout, values: Array, dense: Array) -> Array:
     """X^T @ dense [rows, d], as [cols, d]."""
     out = workspace.empty((layout.t_rowptr.size - 1, dense.shape[1]), dense.dtype)
-    _product_kernel(layout.t_chunks, layout.t_rowptr, layout.t_col, values, layout.t_perm, dense, out)
+    share_rows(_product_kernel, layout.t_chunks, layout.t_rowptr, layout.t_col, values, layout.t_perm, dense, out)
     return out
 
 
 def sampled_product(layout: Layout, left: Array, right: Array) -> Array:
     """<left_i, right_j> for every stored entry (i, j): the gradient of `spmm` by its values; [nnz]."""
     out = workspace.empty(layout.col.shape, left.dtype)
-    _sampled_kernel(layout.chunks, layout.rowptr, layout.col, left, right, out)
+    share_rows(_sampled_kernel, layout.chunks, layout.rowptr, layout.col, left, right, out)
     return out
