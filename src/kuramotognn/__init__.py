@@ -1,6 +1,5 @@
 """Graph neural networks as coupled oscillators: KuramotoGNN in PyTorch, exact and fast."""
 
-from kuramotognn import _environment  # noqa: F401  (first: torch reads it when it is loaded)
 from kuramotognn._version import __version__
 from kuramotognn.data import NodeDataset, Split, load_dataset, random_per_class
 from kuramotognn.features import SparseFeatures, normalise_features

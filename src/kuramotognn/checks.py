@@ -6,6 +6,8 @@ import difflib
 import math
 from collections.abc import Iterable
 
+from torch import Tensor
+
 
 def check_positive(name: str, value: float) -> None:
     """Refuse a number that must be positive and finite."""
@@ -18,6 +20,12 @@ def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
     known = list(choices)
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}{did_you_mean(value, known)}")
+
+
+def check_shape(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    """Refuse a tensor of another shape."""
+    if tuple(tensor.shape) != shape:
+        raise ValueError(f"{name} must have shape {list(shape)}, got {list(tensor.shape)}")
 
 
 def did_you_mean(value: str, choices: Iterable[str]) -> str:

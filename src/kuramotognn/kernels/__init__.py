@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from kuramotognn.checks import check_shape
 from kuramotognn.graph import Pattern
 from kuramotognn.kernels import reference
 from kuramotognn.kernels.backend import Backend, backend_in_use, runs_fused, set_backend, use_backend
@@ -67,8 +68,15 @@ class CoupledSystem:
 
     def fits(self, x: Nodes) -> bool:
         """Whether the fused kernels can take this system: on CPU, of one type, indices within 32 bits."""
-        alike = x.dtype == self.a.dtype == self.drive.dtype
-        return alike and x.dim() == 2 and runs_fused(x) and _indices_fit(self.pattern)
+        self.check(x)
+        return x.dtype == self.a.dtype == self.drive.dtype and runs_fused(x) and _indices_fit(self.pattern)
+
+    def check(self, x: Nodes) -> None:
+        """Refuse operands that do not belong together: compiled code would read past their ends."""
+        if x.dim() != 2 or x.size(0) != self.pattern.num_rows or self.pattern.num_rows != self.pattern.num_cols:
+            raise ValueError(f"the state must have shape [{self.pattern.num_rows}, d], got {list(x.shape)}")
+        check_shape("the couplings", self.a, (self.pattern.num_entries,))
+        check_shape("the constant term", self.drive, tuple(x.shape))
 
     def flow(self, x0: Nodes, coefficients: list[float], steps: int, memory: int) -> Nodes:
         """The state after fixed steps, by the fused integrator.
@@ -101,6 +109,9 @@ def attention(pattern: Pattern, key: Tensor, query: Tensor, weight: EdgeWeight) 
         query: ``[N, H, d_k]`` queries of the nodes ``j`` listened to.
         weight: ``[E]`` non-negative factors of the exponentials; an edge of weight zero is absent.
     """
+    check_shape("queries", query, tuple(key.shape))
+    check_shape("keys", key, (pattern.num_rows, *key.shape[1:]))
+    check_shape("weights", weight, (pattern.num_entries,))
     if key.dtype == query.dtype == weight.dtype and runs_fused(key) and _indices_fit(pattern):
         from kuramotognn.kernels import fused
 
@@ -111,6 +122,8 @@ def attention(pattern: Pattern, key: Tensor, query: Tensor, weight: EdgeWeight) 
 
 def spmm(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     """Sparse × dense: ``[num_rows, num_cols] @ [num_cols, d]``, with gradients for the values and the dense factor."""
+    check_shape("values", values, (pattern.num_entries,))
+    check_shape("the dense factor", dense, (pattern.num_cols, *dense.shape[1:]))
     if values.dtype == dense.dtype and runs_fused(dense) and _indices_fit(pattern):
         from kuramotognn.kernels import fused
 

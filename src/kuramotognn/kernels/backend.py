@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from importlib.util import find_spec
 from typing import Literal, TypeAlias
 
 import torch
@@ -15,6 +15,7 @@ from kuramotognn.checks import check_choice
 Backend: TypeAlias = Literal["auto", "fused", "torch"]
 BACKENDS: tuple[Backend, ...] = ("auto", "fused", "torch")
 
+_HAS_NUMBA = find_spec("numba") is not None
 _chosen: Backend = "auto"
 
 
@@ -54,11 +55,6 @@ def runs_fused(x: Tensor) -> bool:
     )
 
 
-@cache
 def why_not_fused() -> str | None:
     """The reason that the fused kernels cannot run on this machine, if there is one."""
-    try:
-        import numba  # noqa: F401
-    except ImportError as error:
-        return f"numba cannot be imported ({error})"
-    return None
+    return None if _HAS_NUMBA else "numba is not installed"

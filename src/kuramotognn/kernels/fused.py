@@ -231,9 +231,9 @@ flow = _with_gradient(flow_op, _flow, _flow_context, _flow_gradient)
 
 
 def _attention(layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean attention ``[E]`` of keys and queries ``[N, H, d_k]``, and the density that its gradient needs."""
-    a, density = cpu.attention(_layout(layout), _array(query), _array(key), _array(weight))
-    return torch.from_numpy(a), torch.from_numpy(density)
+    """Mean attention ``[E]`` of keys and queries ``[N, H, d_k]``, and the shares that its gradient needs."""
+    a, shares = cpu.attention(_layout(layout), _array(query), _array(key), _array(weight))
+    return torch.from_numpy(a), torch.from_numpy(shares)
 
 
 attention_op = torch.library.custom_op("kuramotognn::attention", _attention, mutates_args=(), device_types="cpu")
@@ -246,18 +246,18 @@ def _(layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor) -> t
 
 @torch.library.custom_op("kuramotognn::attention_backward", mutates_args=(), device_types="cpu")
 def attention_backward(
-    layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor, density: Tensor, grad: Tensor
+    layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor, shares: Tensor, grad: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of ``key``, ``query`` and ``weight``."""
     grad_query, grad_key, grad_weight = cpu.attention_vjp(
-        _layout(layout), _array(query), _array(key), _array(weight), _array(density), _array(grad)
+        _layout(layout), _array(query), _array(key), _array(weight), _array(shares), _array(grad)
     )
     return torch.from_numpy(grad_key), torch.from_numpy(grad_query), torch.from_numpy(grad_weight)
 
 
 @attention_backward.register_fake
 def _(
-    layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor, density: Tensor, grad: Tensor
+    layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor, shares: Tensor, grad: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     contiguous = torch.contiguous_format
     return (
@@ -277,8 +277,8 @@ def _attention_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, 
 def _attention_gradient(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
     if grad is None:
         return [None] * LAYOUT, None, None, None
-    *layout, key, query, weight, density = ctx.saved_tensors
-    return [None] * LAYOUT, *attention_backward(layout, key, query, weight, density, grad)
+    *layout, key, query, weight, shares = ctx.saved_tensors
+    return [None] * LAYOUT, *attention_backward(layout, key, query, weight, shares, grad)
 
 
 attention = _with_gradient(attention_op, _attention, _attention_context, _attention_gradient)

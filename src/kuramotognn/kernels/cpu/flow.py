@@ -90,13 +90,13 @@ def _take(values, perm, out):
 
 
 @kernel
-def _put_scaled_sum(values, scale, perm, out):
-    """out[perm] = scale * (values [T, E] summed over T, in order)."""
+def _put_sum(values, perm, out):
+    """out[perm] = values [T, E] summed over T, in order."""
     for e in range(perm.size):
         acc = values[0, e]
         for t in range(1, values.shape[0]):
             acc += values[t, e]
-        out[perm[e]] = scale * acc
+        out[perm[e]] = acc
 
 
 @kernel
@@ -359,12 +359,14 @@ class _Sums:
         """(grad_a [E], grad_strength)."""
         flow, grad_a = self.flow, workspace.zeros(self.a.shape, self.a.dtype)
         if flow.plan.n_tiles:
-            _put_scaled_sum(self.dots, flow.strength, flow.layout.t_perm, grad_a)
+            _put_sum(self.dots, flow.layout.t_perm, grad_a)
         if flow.plan.linear:
-            return grad_a, float(self.row_strength.sum())
-        # The interaction is linear in a, so dL/dstrength = <a, grad_a> / strength. Not np.dot: BLAS starts threads.
-        weighted = float(np.multiply(self.a, grad_a, dtype=np.float64).sum())
-        return grad_a, weighted / float(flow.strength) if flow.strength else math.nan
+            grad_strength = float(self.row_strength.sum())
+        else:
+            # The interaction is linear in a: its sum with the gradient is <a, dots>. Not np.dot: BLAS starts threads.
+            grad_strength = float(np.multiply(self.a, grad_a, dtype=np.float64).sum())
+        grad_a *= flow.strength
+        return grad_a, grad_strength
 
 
 def _transposed(layout, a):

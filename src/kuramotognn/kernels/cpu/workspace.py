@@ -1,6 +1,7 @@
 """Scratch memory that is used again."""
 
 import math
+import os
 import sys
 import threading
 
@@ -29,6 +30,10 @@ class Workspace:
             skip = -buffer.ctypes.data % 64
             return buffer[skip : skip + count * dtype.itemsize].view(dtype).reshape(shape)
 
+    def renew_lock(self):
+        """A child may have been forked while another thread of its parent held the lock."""
+        self._lock = threading.Lock()
+
     def zeros(self, shape, dtype):
         """The same, filled with zeros."""
         out = self.empty(shape, dtype)
@@ -56,3 +61,4 @@ class Workspace:
 
 
 workspace = Workspace()
+os.register_at_fork(after_in_child=workspace.renew_lock)

@@ -1,0 +1,1 @@
+"""Measurements: parity first, then time. ``make bench`` runs them all."""

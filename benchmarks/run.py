@@ -1,0 +1,317 @@
+"""Measure the fused engine against what others run: ``python -m benchmarks.run [section …]``.
+
+Verifies parity first, then times in one process, interleaved, medians over repeats, ratios with their spread. Writes
+``benchmarks/results/<section>.json`` and ``benchmarks/results/README.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from benchmarks import peers, roofline, workloads
+from benchmarks.report import write_report
+from benchmarks.timing import interleaved, once
+from benchmarks.workloads import STEP, Workload
+from kuramotognn import KuramotoDynamics, KuramotoGNN, Solver, integrate, load_dataset, random_per_class
+from kuramotognn.experiments.provenance import provenance
+from kuramotognn.graph import Graph
+from kuramotognn.kernels import use_backend
+
+RESULTS = Path(__file__).parent / "results"
+REPEATS = {"cora": 7, "pubmed": 3}
+"""Turns of the flow section; the larger graphs keep the peers busy for minutes."""
+
+
+def ours(work: Workload, a: Tensor, x: Tensor, omega: Tensor, **options: object) -> Tensor:
+    """The flow by this library."""
+    solver = Solver("euler", steps=work.steps, **options)
+    return integrate(KuramotoDynamics(work.graph.pattern, a, omega, 1.0), x, work.time, solver).final
+
+
+def forward_and_backward(work: Workload, flow: Callable[[Tensor, Tensor, Tensor], Tensor]) -> tuple[Tensor, ...]:
+    """State and gradients of couplings, initial phases and frequencies."""
+    a, x, omega = (tensor.detach().requires_grad_() for tensor in (work.a, work.x, work.x))
+    y = flow(a, x, omega)
+    return y.detach(), *torch.autograd.grad(y, (a, x, omega), work.upstream)
+
+
+def candidates(work: Workload) -> dict[str, Callable[[], tuple[Tensor, ...]]]:
+    """Forward and backward of the same flow, by us and by the peers."""
+
+    def by_torch(a: Tensor, x: Tensor, omega: Tensor) -> Tensor:
+        with use_backend("torch"):
+            return ours(work, a, x, omega)
+
+    def peer(make_field: Callable[[Graph, Tensor], peers.FieldFunction]) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+        return lambda a, x, omega: peers.flow(make_field(work.graph, a), x, omega, work.time)
+
+    flows = {
+        "fused": lambda a, x, omega: ours(work, a, x, omega),
+        "per-edge": peer(peers.per_edge),
+        "three products": peer(peers.three_products),
+        "torch path": by_torch,
+    }
+    return {name: lambda flow=flow: forward_and_backward(work, flow) for name, flow in flows.items()}
+
+
+def check_parity(results: dict[str, tuple[Tensor, ...]]) -> dict[str, float]:
+    """Largest relative difference of the exact candidates from the per-edge definition; fails when it is large."""
+    worst = {}
+    for name in ("fused", "torch path"):
+        pairs = zip(results[name], results["per-edge"], strict=True)
+        worst[name] = max(float((mine - theirs).abs().max() / theirs.abs().max()) for mine, theirs in pairs)
+        # Float32 over many steps: the definition itself is this far from float64.
+        assert worst[name] < 1e-3, f"{name} differs from the per-edge definition by {worst[name]:.1e}"
+    return worst
+
+
+def flows() -> dict:
+    """Forward + backward of the flow: the numbers that the library promises."""
+    out = {}
+    for name in workloads.available():
+        work = workloads.load(name)
+        if name == "ogbn-arxiv":
+            work = work.shortened(0.2)  # Per-edge messages of ten steps do not fit into 24 GB.
+        runs = candidates(work)
+        parity = check_parity({key: run() for key, run in runs.items()})
+        timings = interleaved(runs, REPEATS.get(name, 2), quick={"fused": 3}, warm=True)
+        out[name] = work.describe() | {"parity": parity, "timings": timings}
+        tell(name, timings)
+    return out
+
+
+def forwards() -> dict:
+    """Forward without a gradient, and one right-hand side beside the roofline."""
+    peak, bandwidth = roofline.fma_peak(), roofline.copy_bandwidth()
+    out: dict = {"fma_peak": peak, "copy_bandwidth": bandwidth, "graphs": {}}
+    for name in workloads.available():
+        work = workloads.load(name)
+        per_edge, products = peers.per_edge(work.graph, work.a), peers.three_products(work.graph, work.a)
+        dynamics = KuramotoDynamics(work.graph.pattern, work.a, work.x, 1.0)
+        few = 2 if name == "ogbn-arxiv" else 10
+        with torch.no_grad():
+            field = interleaved(
+                {
+                    "fused": lambda dynamics=dynamics, work=work: dynamics(0.0, work.x),
+                    "per-edge": lambda per_edge=per_edge, work=work: work.x + per_edge(work.x),
+                    "three products": lambda products=products, work=work: work.x + products(work.x),
+                },
+                3,
+                quick={"fused": 5},
+            )
+            short = work.shortened(few * STEP)
+            stepping = interleaved(
+                {
+                    "fused": lambda work=short: ours(work, work.a, work.x, work.x),
+                    "per-edge": lambda f=per_edge, work=short: peers.flow(f, work.x, work.x, work.time),
+                    "three products": lambda f=products, work=short: peers.flow(f, work.x, work.x, work.time),
+                },
+                3,
+                quick={"fused": 3},
+            )
+        limit = roofline.bound(work, peak, bandwidth)
+        per_step = stepping["fused"]["seconds"] / few
+        out["graphs"][name] = work.describe() | {
+            "field": field,
+            "forward": stepping,
+            "forward_steps": few,
+            "roofline": limit,
+            "gather_bandwidth": roofline.gather_bandwidth(work),
+            "roofline_share_of_field": limit["seconds"] / field["fused"]["seconds"],
+            "roofline_share_of_step": limit["seconds"] / per_step,
+        }
+        tell(name, field)
+    return out
+
+
+def epochs() -> dict:
+    """A whole training epoch on Cora: encoder, attention, flow, decoder, optimiser, evaluation."""
+    cora = load_dataset("cora").largest_component()
+    graph = Graph.from_edge_index(cora.edge_index, cora.num_nodes)
+    split = random_per_class(cora.y, 0)
+    dense = cora.x.to_dense()
+    torch.manual_seed(0)
+    model = KuramotoGNN(
+        cora.num_features, 64, 7, time=8.0, input_dropout=0.5, dropout=0.5, solver=Solver("euler", steps=16)
+    )
+    peer = {
+        f"{name}, {kind} encoder": peers.PeerModel(model, make_field, 0.5, kind == "dense")
+        for name, make_field in (("per-edge", peers.per_edge), ("three products", peers.three_products))
+        for kind in ("our", "dense")
+    }
+
+    def epoch(network: torch.nn.Module, x: object, **options: object) -> Callable[[], None]:
+        optimiser = torch.optim.Adam(network.parameters(), lr=0.01, weight_decay=0.05)
+
+        def run() -> None:
+            network.train()
+            optimiser.zero_grad()
+            logits = network(x, graph, **options)
+            F.cross_entropy(logits if options else logits[split.train], cora.y[split.train]).backward()
+            optimiser.step()
+            network.eval()
+            with torch.no_grad():
+                network(x, graph)
+
+        return run
+
+    work = Workload("cora", graph, 8.0, *_settled(model, cora.x, graph))
+
+    def flow_alone() -> None:
+        a, x = work.a.detach().requires_grad_(), work.x.detach().requires_grad_()
+        solver = Solver("euler", steps=16)
+        y = integrate(KuramotoDynamics(graph.pattern, a, x, 1.0), x, 8.0, solver).final
+        torch.autograd.grad(y, (a, x), work.upstream)
+
+    runs = {"fused": epoch(model, cora.x, nodes=split.train), "its flow alone": flow_alone}
+    runs |= {name: epoch(network, dense if "dense" in name else cora.x) for name, network in peer.items()}
+    timings = interleaved(runs, 7, quick={"fused": 5, "its flow alone": 5})
+    tell("epoch", timings)
+    return {"nodes": cora.num_nodes, "channels": 64, "steps": 16, "timings": timings}
+
+
+def _settled(model: KuramotoGNN, x: object, graph: Graph) -> tuple[Tensor, Tensor, Tensor]:
+    with torch.no_grad():
+        x0 = model.encoder(x)
+        return model.field.adjacency(x0, graph), x0, torch.randn_like(x0)
+
+
+def depth() -> dict:
+    """A thousand steps on PubMed: checkpoints bound the memory; what do they cost?"""
+    if "pubmed" not in workloads.available():
+        return {}
+    work = workloads.load("pubmed")
+    hundred = work.shortened(10.0)
+    timings = interleaved(
+        {
+            "everything kept": lambda: forward_and_backward(
+                hundred, lambda a, x, o: ours(hundred, a, x, o, memory=1 << 40)
+            ),
+            "checkpoints": lambda: forward_and_backward(hundred, lambda a, x, o: ours(hundred, a, x, o)),
+        },
+        3,
+    )
+    tell("depth, 100 steps", timings)
+    return {"hundred_steps": timings, "thousand_steps": _thousand_steps()}
+
+
+def _thousand_steps() -> dict[str, float]:
+    """In a process of its own, so that its peak memory is its own."""
+    import subprocess
+
+    code = (
+        "import resource, time, torch\n"
+        "from benchmarks import run, workloads\n"
+        "work = workloads.load('pubmed')\n"
+        "short = work.shortened(0.1)\n"
+        "run.forward_and_backward(short, lambda a, x, o: run.ours(short, a, x, o))\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "deep = work.shortened(100.0)\n"
+        "start = time.perf_counter()\n"
+        "run.forward_and_backward(deep, lambda a, x, o: run.ours(deep, a, x, o))\n"
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "print(time.perf_counter() - start, (peak - before) * 1024)\n"
+    )
+    root = Path(__file__).parent.parent
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    seconds, peak = map(float, done.stdout.split())
+    print(f"depth, 1000 steps: {seconds:.1f} s, {peak / 1e9:.2f} GB above the data", flush=True)
+    return {"seconds": seconds, "bytes_above_data": peak}
+
+
+def growth() -> dict:
+    """How the cost of forward + backward grows with nodes, edges, channels and steps."""
+    out: dict[str, list] = {}
+    base = {"nodes": 10_000, "degree": 10, "channels": 64, "steps": 20}
+    sweeps = {
+        "nodes": [1_000, 3_000, 10_000, 30_000, 100_000],
+        "degree": [2, 5, 10, 20, 50],
+        "channels": [8, 16, 32, 64, 128, 256],
+        "steps": [5, 10, 20, 50, 100],
+    }
+    for axis, values in sweeps.items():
+        out[axis] = []
+        for value in values:
+            size = base | {axis: value}
+            generator = torch.Generator().manual_seed(0)
+            edges = torch.randint(size["nodes"], (2, size["nodes"] * size["degree"]), generator=generator)
+            graph = Graph.from_edge_index(edges, size["nodes"])
+            work = workloads.make("random", graph, size["channels"], size["steps"] * STEP)
+            run = candidates(work)["fused"]
+            run()
+            out[axis].append({"value": value, "seconds": min(once(run) for _ in range(3))})
+    return out
+
+
+def locality() -> dict:
+    """Does another order of the nodes pay? Reverse Cuthill–McKee and degree order against the order of the data."""
+    import numpy as np
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    out = {}
+    for name in workloads.available():
+        work = workloads.load(name)
+        pattern, n = work.graph.pattern, work.graph.num_nodes
+        matrix = csr_matrix((np.ones(pattern.num_entries), pattern.col, pattern.rowptr), shape=(n, n))
+        orders = {
+            "as given": np.arange(n),
+            "reverse Cuthill–McKee": reverse_cuthill_mckee(matrix, symmetric_mode=True).astype(np.int64),
+            "by degree": np.argsort(-np.diff(pattern.rowptr.numpy()), kind="stable"),
+            "random": np.random.default_rng(0).permutation(n),
+        }
+        runs = {}
+        for label, order in orders.items():
+            position = torch.from_numpy(np.argsort(order))
+            graph = Graph.from_edge_index(position[work.graph.edge_index], n)
+            moved = workloads.make(name, graph, work.x.size(1), 0.5)
+            runs[label] = candidates(moved)["fused"]
+        out[name] = interleaved(runs, 5)
+        tell(f"locality {name}", out[name])
+    return out
+
+
+SECTIONS = {
+    "flow": flows,
+    "forward": forwards,
+    "epoch": epochs,
+    "depth": depth,
+    "growth": growth,
+    "locality": locality,
+}
+
+
+def tell(title: str, timings: dict) -> None:
+    """A line a candidate, while one waits."""
+    for name, row in timings.items():
+        low, high = row["ratio_range"]
+        print(
+            f"{title:20s} {name:30s} {row['seconds']:9.4f} s  {row['ratio']:7.2f}x [{low:.2f}, {high:.2f}]", flush=True
+        )
+
+
+def main() -> None:
+    """Run the sections named on the command line, or all of them."""
+    chosen = sys.argv[1:] or list(SECTIONS)
+    if unknown := [name for name in chosen if name not in SECTIONS]:
+        sys.exit(f"unknown section {unknown[0]!r}; known: {', '.join(SECTIONS)}")
+    RESULTS.mkdir(exist_ok=True)
+    for name in chosen:
+        start = time.perf_counter()
+        result = SECTIONS[name]()
+        record = {"result": result, "seconds": time.perf_counter() - start, "provenance": provenance()}
+        (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        print(f"{name} took {record['seconds']:.0f} s", flush=True)
+    write_report(RESULTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Parts of the CPU engine that no public function shows by itself."""
+
+import multiprocessing
+import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kuramotognn.kernels.cpu import balanced_chunks, lanes, plan_flow
+from kuramotognn.kernels.cpu.jit import share_out
+from kuramotognn.kernels.cpu.stages import show
+from kuramotognn.kernels.cpu.trig import sincos
+from kuramotognn.kernels.cpu.workspace import Workspace, workspace
+
+PRECISIONS = pytest.mark.parametrize(("dtype", "bound"), [(np.float32, 3e-7), (np.float64, 1e-15)])
+
+
+def sine_and_cosine(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What nodes of these phases show their neighbours; all lanes hold the same phase."""
+    width = lanes(x.dtype.type)
+    states = np.repeat(x[None, :, None], width, axis=2)
+    features = np.empty((2, x.size, 2, width), x.dtype)
+    show(False, 0, x.size, states, features)
+    assert np.array_equal(features[0, ..., :1].repeat(width, axis=2), features[0], equal_nan=True)
+    return features[0, :, 0, 0], features[0, :, 1, 0]
+
+
+@PRECISIONS
+@pytest.mark.parametrize("reach", [1e-3, 1.0, 100.0, 1e4])
+def test_sine_and_cosine_are_numpys(dtype: type, bound: float, reach: float) -> None:
+    x = np.linspace(-reach, reach, 40_011).astype(dtype)
+    for ours, numpys in zip(sine_and_cosine(x), (np.sin, np.cos), strict=True):
+        assert np.abs(ours - numpys(x.astype(np.float64))).max() <= bound
+
+
+@PRECISIONS
+def test_sine_and_cosine_at_multiples_of_a_quarter_turn(dtype: type, bound: float) -> None:
+    """Where the reduction of the argument cancels most."""
+    quarters = (np.arange(-6366, 6367) * (np.pi / 2)).astype(dtype)
+    x = np.concatenate([quarters, np.nextafter(quarters, dtype(np.inf)), np.nextafter(quarters, dtype(-np.inf))])
+    for ours, numpys in zip(sine_and_cosine(x), (np.sin, np.cos), strict=True):
+        assert np.abs(ours - numpys(x.astype(np.float64))).max() <= bound
+
+
+@PRECISIONS
+def test_sine_of_a_small_phase_is_exact_to_a_relative_error(dtype: type, bound: float) -> None:
+    x = np.logspace(-30, -3, 500).astype(dtype)
+    assert np.abs(sine_and_cosine(x)[0] / np.sin(x.astype(np.float64)) - 1).max() <= bound
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sine_and_cosine_of_no_number_are_no_number(dtype: type) -> None:
+    x = np.array([np.nan, np.inf, -np.inf], dtype)
+    assert np.isnan(sine_and_cosine(x)).all()
+
+
+def test_sincos_outside_a_kernel_says_so() -> None:
+    with pytest.raises(TypeError, match="inside compiled kernels, got float"):
+        sincos(1.0)
+
+
+def test_workspace_never_lends_a_buffer_twice() -> None:
+    pool = Workspace()
+    first, second = pool.empty((1000,), np.float32), pool.empty((1000,), np.float32)
+    assert not np.shares_memory(first, second)
+
+
+def test_workspace_respects_a_tensor_made_from_a_view() -> None:
+    pool = Workspace()
+    array = pool.empty((1000,), np.float32)
+    view = torch.from_numpy(array[10:])[5:]
+    del array
+    assert not np.shares_memory(view.numpy(), pool.empty((1000,), np.float32))
+
+
+def test_workspace_lends_again_what_was_dropped() -> None:
+    pool = Workspace()
+    array = pool.empty((1000,), np.float32)
+    address = array.ctypes.data
+    del array
+    assert pool.empty((1000,), np.float32).ctypes.data == address
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (5, 3, 2)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_workspace_arrays_are_aligned_and_of_the_shape_asked_for(shape: tuple[int, ...], dtype: type) -> None:
+    array = Workspace().empty(shape, dtype)
+    assert (array.shape, array.dtype, array.flags.c_contiguous, array.ctypes.data % 64) == (shape, dtype, True, 0)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0)])
+def test_workspace_arrays_may_be_empty(shape: tuple[int, ...]) -> None:
+    assert Workspace().empty(shape, np.float32).shape == shape
+
+
+def test_workspace_zeros_are_zero_in_a_used_buffer() -> None:
+    pool = Workspace()
+    array = pool.empty((1000,), np.float32)
+    array.fill(7)
+    del array
+    assert not pool.zeros((1000,), np.float32).any()
+
+
+def test_workspace_retains_no_more_than_told() -> None:
+    pool = Workspace(retain_bytes=100_000)
+    for size in range(1_000, 90_000, 7_000):
+        pool.empty((size,), np.uint8)
+    assert sum(buffer.size for buffer in pool._buffers) <= 100_000
+
+
+def test_workspace_forgets_only_what_is_free() -> None:
+    pool = Workspace()
+    taken, free = pool.empty((1000,), np.float32), pool.empty((3000,), np.float32)
+    del free
+    pool.clear()
+    assert [np.shares_memory(buffer, taken) for buffer in pool._buffers] == [True]
+
+
+def test_workspace_never_lends_a_buffer_twice_to_four_threads() -> None:
+    pool = Workspace()
+
+    def work(owner: int) -> bool:
+        """Whether every array kept the mark of its owner for as long as it was held."""
+        draw, held, intact = random.Random(owner), [], True
+        for mark in range(1500):
+            array = pool.empty((draw.choice([10, 100, 101, 1000]),), np.int64)
+            array.fill(10_000 * owner + mark)
+            held.append((array, 10_000 * owner + mark))
+            if len(held) > 5:
+                old, written = held.pop(draw.randrange(6))
+                intact = intact and bool((old == written).all())
+        return intact
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(work, range(1, 5))) == [True] * 4
+
+
+def exit_with_lock_state() -> None:
+    sys.exit(int(workspace._lock.locked()))
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork")
+def test_a_child_forked_while_a_buffer_is_taken_finds_the_workspace_open() -> None:
+    with workspace._lock:
+        child = multiprocessing.get_context("fork").Process(target=exit_with_lock_state)
+        child.start()
+    child.join(20)
+    assert child.exitcode == 0
+
+
+@given(st.lists(st.integers(0, 500), max_size=200))
+def test_chunks_cover_every_row_once(degrees: list[int]) -> None:
+    bounds = balanced_chunks(np.concatenate([[0], np.cumsum(degrees)]).astype(np.int32))
+    assert (bounds[0], bounds[-1], bool((np.diff(bounds) >= 0).all())) == (0, len(degrees), True)
+
+
+def test_chunks_have_about_equal_work() -> None:
+    degrees = np.random.RandomState(0).randint(0, 20, 10_000)
+    rowptr = np.concatenate([[0], np.cumsum(degrees)])
+    work = np.diff(rowptr[balanced_chunks(rowptr)])
+    assert work.max() < 1.2 * work.mean()
+
+
+@given(
+    st.integers(1, 50),
+    st.integers(1, 40),
+    st.integers(1, 300),
+    st.sampled_from([1, 2, 4]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_segments_cover_every_step_once(n: int, d: int, steps: int, stages: int, linear: bool, tight: bool) -> None:
+    plan = plan_flow(n, d, steps, stages, linear=linear, memory=1 if tight else None)
+    taken = [step for first, last in plan.segments for step in range(first, last)]
+    assert taken == list(range(steps))
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_a_plan_keeps_everything_that_fits(linear: bool) -> None:
+    whole = plan_flow(10, 20, 50, 4, linear=linear)
+    size = whole.tape_size * 4
+    assert [plan_flow(10, 20, 50, 4, linear=linear, memory=size - less).keeps_all for less in (0, 1)] == [True, False]
+
+
+@pytest.mark.parametrize("failing", [0, 3])
+def test_an_error_in_a_share_reaches_the_caller(failing: int) -> None:
+    def work(share: int) -> None:
+        if share == failing:
+            raise ZeroDivisionError(share)
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            share_out(work, [(share,) for share in range(5)])
+    finally:
+        torch.set_num_threads(before)
