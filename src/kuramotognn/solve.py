@@ -50,7 +50,7 @@ TABLEAUX = {
 ADAPTIVE = ("dopri5", "dopri8", "bosh3", "fehlberg2", "adaptive_heun")
 METHODS = (*TABLEAUX, *ADAPTIVE)
 DEFAULT_TOLERANCE = 1e-4
-AUTO_MEMORY = 1 << 30
+AUTO_MEMORY = 2 << 30
 """Bytes that a fused integration may keep for its gradient unless told otherwise."""
 
 
@@ -72,7 +72,7 @@ class Solver:
         adjoint: for adaptive methods: gradients by solving the adjoint equation backwards (constant memory,
             approximate) instead of backpropagation through the steps.
         max_evaluations: stop with an error when one integration needs more evaluations of the right-hand side.
-        memory: bytes that a fused fixed-step integration may keep for its gradient, 1 GiB for ``"auto"``. What does not
+        memory: bytes that a fused fixed-step integration may keep for its gradient, 2 GiB for ``"auto"``. What does not
             fit is recomputed from checkpoints; the result is the same to the last bit.
     """
 
@@ -223,7 +223,7 @@ def _fixed_steps(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:
     if not torch.isfinite(states[-1].detach().sum()) and not torch.isfinite(states[-1]).all():
         # Looking for the step that went wrong only when one did keeps the check out of every healthy step.
         _locate_divergence(f, x0, h)
-    return torch.stack(states)
+    return torch.stack(states) if len(states) > 1 else states[0].unsqueeze(0)
 
 
 def _advance(f: _Evaluations, x: Nodes, first: int, last: int, h: float) -> Nodes:

@@ -67,7 +67,7 @@ class SolverConfig(Strict):
     adjoint: bool = Field(False, description="Gradients by the adjoint equation (adaptive methods).")
     max_evaluations: int = Field(10_000, ge=1, description="Stop when one integration needs more evaluations.")
     memory: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
-        "auto", description="Bytes a fused integration may keep for its gradient (auto: 1 GiB)."
+        "auto", description="Bytes a fused integration may keep for its gradient (auto: 2 GiB)."
     )
 
     def build(self) -> Solver:

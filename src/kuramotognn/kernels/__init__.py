@@ -97,7 +97,7 @@ class CoupledSystem:
 
     def _operands(self, x: Nodes) -> tuple[list[Tensor], Tensor, Tensor, Tensor, Tensor]:
         strength = torch.as_tensor(self.strength, dtype=x.dtype)
-        return self.pattern.layout, self.a, x, self.drive, strength
+        return self.pattern.flow_layout, self.a, x, self.drive, strength
 
 
 def attention(pattern: Pattern, key: Tensor, query: Tensor, weight: EdgeWeight) -> EdgeWeight:

@@ -1,6 +1,6 @@
 """The fused CPU kernels as torch operators with gradients: they compile, trace and check like torch's own.
 
-A pattern travels as its seven layout tensors (:attr:`kuramotognn.graph.Pattern.layout`). Operators come in pairs,
+A pattern travels as the tensors of its layout (:attr:`kuramotognn.graph.Pattern.layout`). Operators come in pairs,
 forward and ``_backward``; the second has no gradient of its own.
 """
 

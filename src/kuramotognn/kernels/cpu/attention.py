@@ -115,7 +115,7 @@ def attention_vjp(
     layout: Layout, q: Array, k: Array, w: Array, shares: Array, grad_a: Array
 ) -> tuple[Array, Array, Array]:
     """(grad_q, grad_k [N, h, d_k], grad_w [E]) of `attention`."""
-    rowptr, col, t_rowptr, t_col, t_perm, chunks, t_chunks = layout
+    rowptr, col, t_rowptr, t_col, t_perm, chunks, t_chunks = layout[:7]
     grad_q, grad_k, grad_w = (workspace.empty(like.shape, like.dtype) for like in (q, k, w))
     grad_score, scale = workspace.empty(shares.shape, q.dtype), _scale(q)
     rows = (rowptr, col, col[:0], q, w, scale, shares, grad_a, grad_score, grad_k, grad_w)

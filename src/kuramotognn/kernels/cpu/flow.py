@@ -3,8 +3,8 @@
 The columns of the state never meet (except in the gradient of the couplings), so it is cut into tiles of L columns, a
 cache line per node, and a tile is integrated to the end before the next begins. It stays in cache while neighbours
 are gathered, and a row of it stays in vector registers from the first neighbour to the features of the next state.
-Threads take tiles each, without waiting for each other; where the tiles are too few or too large for that, they share
-the rows of every stage.
+Threads take tiles each, without waiting for each other; where there are fewer tiles than threads, they share the
+rows of every stage.
 """
 
 import math
@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kuramotognn.kernels.cpu.jit import kernel, share_out, share_rows, thread_count
-from kuramotognn.kernels.cpu.lanes import TILE_BYTES, lanes
+from kuramotognn.kernels.cpu.lanes import lanes, load, store
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.stages import backward, forward, show, show_adjoint
 from kuramotognn.kernels.cpu.workspace import workspace
 
 TILES_AT_WORK = 2  # what the length of a segment reckons with; it must not depend on the number of threads
-CACHE_BYTES = 12 << 20  # a tile's double-buffered features beyond this are better shared by all threads
 SHARED_STAGE = 200_000  # entries and rows of a stage that are worth waking the other threads for
 
 
@@ -100,22 +99,42 @@ def _put_sum(values, perm, out):
 
 
 @kernel
-def _pack(x, first, out):
-    """out [N, L] = columns from `first` on of x [N, d], padded with zeros."""
-    width = min(out.shape[1], x.shape[1] - first)
-    for i in range(x.shape[0]):
-        for k in range(width):
-            out[i, k] = x[i, first + k]
-        for k in range(width, out.shape[1]):
-            out[i, k] = 0
+def _pack(lo, hi, x, order, out):
+    """out [T, N, L] = the columns of x [N, d] tile by tile, rows in the layout's order, padded with zeros."""
+    tile, d = out.shape[2], x.shape[1]
+    for i in range(lo, hi):
+        row = order[i]
+        for t in range(out.shape[0]):
+            width = min(tile, d - t * tile)
+            for k in range(width):
+                out[t, i, k] = x[row, t * tile + k]
+            for k in range(width, tile):
+                out[t, i, k] = 0
 
 
 @kernel
-def _unpack(tile, first, out):
-    width = min(tile.shape[1], out.shape[1] - first)
-    for i in range(out.shape[0]):
-        for k in range(width):
-            out[i, first + k] = tile[i, k]
+def _pack_whole(lo, hi, x, order, out):
+    """The same for x [N, T, L], whose columns fill the tiles."""
+    for i in range(lo, hi):
+        for t in range(out.shape[0]):
+            store(out, (t, i), load(x, (order[i], t)))
+
+
+@kernel
+def _unpack_whole(lo, hi, tiles, order, out):
+    for i in range(lo, hi):
+        for t in range(tiles.shape[0]):
+            store(out, (order[i], t), load(tiles, (t, i)))
+
+
+@kernel
+def _unpack(lo, hi, tiles, order, out):
+    tile, d = tiles.shape[2], out.shape[1]
+    for i in range(lo, hi):
+        row = order[i]
+        for t in range(tiles.shape[0]):
+            for k in range(min(tile, d - t * tile)):
+                out[row, t * tile + k] = tiles[t, i, k]
 
 
 class _Flow(NamedTuple):
@@ -139,22 +158,28 @@ class _Flow(NamedTuple):
         planes = 1 if self.plan.linear else 2
         return workspace.empty((*lead, self.plan.n, planes, self.plan.tile), self.dtype)
 
-    def packed(self, x, number, out=None):
-        """Tile `number` of x [N, d]."""
-        out = self.tile() if out is None else out
-        _pack(x, number * self.plan.tile, out)
+    def pack(self, x):
+        """[T, N, L] from [N, d]: whole rows at a time, so that each cache line is read once."""
+        plan, out = self.plan, self.tile(self.plan.n_tiles)
+        if plan.d % plan.tile:
+            share_rows(_pack, self.layout.chunks, x, self.layout.order, out)
+        else:
+            share_rows(_pack_whole, self.layout.chunks, x.reshape(plan.n, -1, plan.tile), self.layout.order, out)
         return out
 
-    def unpack(self, tile, number, out):
-        _unpack(tile, number * self.plan.tile, out)
+    def unpack(self, tiles):
+        """[N, d] from [T, N, L]."""
+        plan, out = self.plan, workspace.empty((self.plan.n, self.plan.d), self.dtype)
+        if plan.d % plan.tile:
+            share_rows(_unpack, self.layout.chunks, tiles, self.layout.order, out)
+        else:
+            share_rows(_unpack_whole, self.layout.chunks, tiles, self.layout.order, out.reshape(plan.n, -1, plan.tile))
+        return out
 
     def for_tiles(self, function):
         """Call function(number, by_rows) for every tile: side by side, or one by one with threads inside."""
-        plan, threads = self.plan, thread_count()
-        bytes_of_tile = 2 * (1 if plan.linear else 2) * TILE_BYTES * plan.n
-        work_of_stage = self.layout.col.size + plan.n
-        few_or_large = plan.n_tiles < threads or bytes_of_tile > CACHE_BYTES
-        if threads > 1 and few_or_large and work_of_stage > SHARED_STAGE:
+        plan, work_of_stage = self.plan, self.layout.col.size + self.plan.n
+        if plan.n_tiles < thread_count() and work_of_stage > SHARED_STAGE:
             for number in range(plan.n_tiles):
                 function(number, True)
         else:
@@ -286,27 +311,28 @@ def flow_forward(
     Returns (x_T [N, d], tape): the tape is a flat array of plan.tape_size for `flow_backward`, empty if not keep.
     """
     flow = _make_flow(layout, plan, coef, strength, x0.dtype)
-    out = workspace.empty((plan.n, plan.d), x0.dtype)
     tape = workspace.empty((plan.n_tiles, plan.tape_size // max(plan.n_tiles, 1) if keep else 0), x0.dtype)
+    own_a, drives, ends = _taken(a, layout.entries), flow.pack(drive), flow.tile(plan.n_tiles)
+    # KuramotoGNN starts from its own natural frequencies.
+    starts = drives if x0.ctypes.data == drive.ctypes.data else flow.pack(x0)
 
     def integrate(number, by_rows):
-        tile_drive = flow.packed(drive, number)
         if keep and plan.keeps_all:
             states, gains = flow.tape_views(tape[number], plan.steps)
-            flow.packed(x0, number, states[0])
-            end = flow.run_forward(a, tile_drive, plan.steps, states, gains, by_rows)
+            states[0] = starts[number]
+            end = flow.run_forward(own_a, drives[number], plan.steps, states, gains, by_rows)
         else:
             states, end = flow.tile(plan.stages + 1), 0
-            flow.packed(x0, number, states[0])
+            states[0] = starts[number]
             for segment, (first, last) in enumerate(plan.segments):
                 states[0] = states[end]
                 if keep:
                     flow.checkpoints(tape[number])[segment] = states[0]
-                end = flow.run_forward(a, tile_drive, last - first, states, flow.no_gains, by_rows)
-        flow.unpack(states[end], number, out)
+                end = flow.run_forward(own_a, drives[number], last - first, states, flow.no_gains, by_rows)
+        ends[number] = states[end]
 
     flow.for_tiles(integrate)
-    return out, tape.reshape(-1)
+    return flow.unpack(ends), tape.reshape(-1)
 
 
 def flow_backward(
@@ -324,23 +350,21 @@ def flow_backward(
     Returns (grad_x0 [N, d], grad_a [E], grad_drive [N, d], grad_strength float).
     """
     flow = _make_flow(layout, plan, coef, strength, grad_out.dtype)
-    grad_x0, grad_drive = (workspace.empty((plan.n, plan.d), flow.dtype) for _ in range(2))
-    t_a, sums = _transposed(layout, a), _Sums(flow, a)
+    own_a, t_a, sums = _taken(a, layout.entries), _taken(a, layout.t_perm), _Sums(flow, a)
+    lams, drive_sums = flow.pack(grad_out), flow.tile(plan.n_tiles)
+    drives = drive_sums if plan.keeps_all else flow.pack(drive)  # Looked at by a recomputation only.
     tapes = tape.reshape(plan.n_tiles, -1)
 
     def pull_back(number, by_rows):
-        lam, drive_sum, dots, row_strength = flow.packed(grad_out, number), flow.tile(), *sums.of_tile(number)
-        tile_drive = lam if plan.keeps_all else flow.packed(drive, number)
-        drive_sum.fill(0)
+        drive_sums[number] = 0
         for segment, (first, last) in reversed(list(enumerate(plan.segments))):
-            states, gains = flow.recall(a, tile_drive, tapes[number], segment, last - first, by_rows)
-            flow.run_backward(t_a, last - first, states, gains, lam, drive_sum, dots, row_strength, by_rows)
-        flow.unpack(lam, number, grad_x0)
-        flow.unpack(drive_sum, number, grad_drive)
+            states, gains = flow.recall(own_a, drives[number], tapes[number], segment, last - first, by_rows)
+            gradients = (lams[number], drive_sums[number], *sums.of_tile(number))
+            flow.run_backward(t_a, last - first, states, gains, *gradients, by_rows)
 
     flow.for_tiles(pull_back)
     grad_a, grad_strength = sums.gradients()
-    return grad_x0, grad_a, grad_drive, grad_strength
+    return flow.unpack(lams), grad_a, flow.unpack(drive_sums), grad_strength
 
 
 class _Sums:
@@ -369,9 +393,10 @@ class _Sums:
         return grad_a, grad_strength
 
 
-def _transposed(layout, a):
+def _taken(a, places):
+    """a[places], in memory that is used again."""
     out = workspace.empty(a.shape, a.dtype)
-    _take(a, layout.t_perm, out)
+    _take(a, places, out)
     return out
 
 
@@ -391,18 +416,19 @@ def rhs(
     """(f [N, d], gain): the field at x [N, d]. gain [T, N, L] is what `rhs_vjp` needs (None if linear or not keep)."""
     plan = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype)
     flow = _make_flow(layout, plan, _WHOLE_STEP, strength, x.dtype)
-    out = workspace.empty(x.shape, x.dtype)
     gain = None if linear or not keep else workspace.empty((plan.n_tiles, plan.n, plan.tile), x.dtype)
+    own_a, drives, values = _taken(a, layout.entries), flow.pack(drive), flow.tile(plan.n_tiles)
+    starts = drives if x.ctypes.data == drive.ctypes.data else flow.pack(x)
 
     def evaluate(number, by_rows):
-        states, tile_drive = flow.tile(2), flow.packed(drive, number)
-        flow.packed(x, number, states[0])
+        states = flow.tile(2)
+        states[0] = starts[number]
         gains = flow.no_gains if gain is None else gain[number : number + 1]
-        flow.run_forward(a, tile_drive, 1, states, gains, by_rows, from_zero=True)
-        flow.unpack(states[1], number, out)
+        flow.run_forward(own_a, drives[number], 1, states, gains, by_rows, from_zero=True)
+        values[number] = states[1]
 
     flow.for_tiles(evaluate)
-    return out, gain
+    return flow.unpack(values), gain
 
 
 def rhs_vjp(
@@ -418,15 +444,14 @@ def rhs_vjp(
     """(grad_x [N, d], grad_a [E], grad_strength) of `rhs`; grad_drive is grad_out. `gain` is what `rhs` gave."""
     plan = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype)
     flow = _make_flow(layout, plan, _WHOLE_STEP, strength, x.dtype)
-    grad_x, t_a, sums = workspace.empty(x.shape, x.dtype), _transposed(layout, a), _Sums(flow, a)
+    t_a, sums = _taken(a, layout.t_perm), _Sums(flow, a)
+    states, lams, drive_sum = flow.pack(x), flow.pack(grad_out), flow.tile(plan.n_tiles)
 
     def pull_back(number, by_rows):
-        states, lam, drive_sum = flow.tile(1), flow.packed(grad_out, number), flow.tile()
-        flow.packed(x, number, states[0])
-        drive_sum.fill(0)
+        drive_sum[number] = 0
         gains = flow.no_gains if gain is None else gain[number : number + 1]
-        flow.run_backward(t_a, 1, states, gains, lam, drive_sum, *sums.of_tile(number), by_rows, carry=0)
-        flow.unpack(lam, number, grad_x)
+        gradients = (lams[number], drive_sum[number], *sums.of_tile(number))
+        flow.run_backward(t_a, 1, states[number : number + 1], gains, *gradients, by_rows, carry=0)
 
     flow.for_tiles(pull_back)
-    return grad_x, *sums.gradients()
+    return flow.unpack(lams), *sums.gradients()

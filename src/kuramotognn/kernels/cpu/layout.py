@@ -14,9 +14,11 @@ class Layout(NamedTuple):
     col: Array  # [E] source of each entry
     t_rowptr: Array  # [columns + 1]
     t_col: Array  # [E] target of each transposed entry
-    t_perm: Array  # [E] position in CSR of each transposed entry
+    t_perm: Array  # [E] where the value of each transposed entry stands in the caller's vectors of values
     chunks: Array  # row ranges of equal work; they steer the threads, never the arithmetic
     t_chunks: Array
+    order: Array  # [rows] the caller's row of each row here
+    entries: Array  # [E] where the value of each entry here stands in the caller's vectors of values
 
     @property
     def n(self) -> int:

@@ -15,7 +15,7 @@ class Workspace:
     taken for as long as they live, so nothing has to be given back by hand.
     """
 
-    def __init__(self, retain_bytes=1 << 30):
+    def __init__(self, retain_bytes=3 << 30):
         self.retain_bytes = retain_bytes
         self._buffers = []
         self._lock = threading.Lock()
