@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help train test lint format results figures clean
+.PHONY: help train test lint format bench results figures clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ lint: $(READY) ## Check style and types
 format: $(READY) ## Put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+bench: $(READY) ## Measure the engine against what others run (10 minutes; leave the machine alone)
+	$(BIN)/python -W ignore -m benchmarks.run
 
 results: $(READY) ## Run what results/ holds: KuramotoGNN on Cora, 10 splits
 	rm -rf runs/results-cora

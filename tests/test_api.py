@@ -5,7 +5,8 @@ import kuramotognn
 
 PUBLIC = """
     __version__ load_dataset NodeDataset random_per_class Split normalise_features SparseFeatures largest_component
-    Graph Field Dynamics Attention RandomWalk Kuramoto KuramotoDynamics Solver integrate Solution SolverError
+    Graph set_backend use_backend backend_in_use Field Dynamics Attention RandomWalk
+    Kuramoto KuramotoDynamics Diffusion DiffusionDynamics Solver integrate Solution SolverError
     ContinuousGNN KuramotoConv KuramotoGNN TrainingConfig fit EpochMetrics TrainResult predict
 """
 

@@ -3,8 +3,18 @@
 from kuramotognn._version import __version__
 from kuramotognn.data import NodeDataset, Split, load_dataset, random_per_class
 from kuramotognn.features import SparseFeatures, normalise_features
-from kuramotognn.fields import Attention, Dynamics, Field, Kuramoto, KuramotoDynamics, RandomWalk
+from kuramotognn.fields import (
+    Attention,
+    Diffusion,
+    DiffusionDynamics,
+    Dynamics,
+    Field,
+    Kuramoto,
+    KuramotoDynamics,
+    RandomWalk,
+)
 from kuramotognn.graph import Graph, largest_component
+from kuramotognn.kernels import backend_in_use, set_backend, use_backend
 from kuramotognn.models import ContinuousGNN, KuramotoConv, KuramotoGNN
 from kuramotognn.solve import Solution, Solver, SolverError, integrate
 from kuramotognn.training import EpochMetrics, TrainingConfig, TrainResult, fit, predict
@@ -20,12 +30,17 @@ __all__ = [  # noqa: RUF022
     "SparseFeatures",
     "largest_component",
     "Graph",
+    "set_backend",
+    "use_backend",
+    "backend_in_use",
     "Field",
     "Dynamics",
     "Attention",
     "RandomWalk",
     "Kuramoto",
     "KuramotoDynamics",
+    "Diffusion",
+    "DiffusionDynamics",
     "Solver",
     "integrate",
     "Solution",

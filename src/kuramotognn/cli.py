@@ -204,6 +204,11 @@ class _Watcher(RunObserver):
             words = f"validation {100 * result.validation_accuracy:.1f} %  test {100 * result.test_accuracy:.1f} %"
             self.progress.update(self.bars[result.split], total=result.epochs, completed=result.epochs, words=words)
 
+    def compiled(self, seconds: float) -> None:
+        self.console.print(
+            f"compiled the kernels in {seconds:.1f} s; they are cached for the next run", highlight=False
+        )
+
     def warning(self, message: str) -> None:
         Console(stderr=True).print(f"warning: {message}", style="yellow", highlight=False)
 

@@ -1,9 +1,12 @@
 """Parts of the CPU engine that no public function shows by itself."""
 
 import multiprocessing
+import os
 import random
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -201,3 +204,14 @@ def test_an_error_in_a_share_reaches_the_caller(failing: int) -> None:
             share_out(work, [(share,) for share in range(5)])
     finally:
         torch.set_num_threads(before)
+
+
+def test_kernels_are_compiled_once_and_cached_on_disk(tmp_path: Path) -> None:
+    code = "from kuramotognn.kernels import warm_up; print(warm_up())"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    first, second = (
+        float(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True).stdout)
+        for _ in range(2)
+    )
+    assert first > 0, "an empty cache means compiling"
+    assert second == 0, "the second process finds the kernels on disk"

@@ -23,7 +23,7 @@ from kuramotognn.experiments.provenance import provenance
 from kuramotognn.features import Features, check_features, compact_features, normalise_features
 from kuramotognn.files import write_atomically
 from kuramotognn.graph import Graph
-from kuramotognn.kernels import backend_in_use, set_backend
+from kuramotognn.kernels import backend_in_use, set_backend, warm_up
 from kuramotognn.training import EpochMetrics, TrainResult, accuracy, fit, predict
 from kuramotognn.typing import Labels, Logits
 
@@ -76,6 +76,9 @@ class RunObserver:
 
     def finished(self, result: SplitResult) -> None:
         """A split is done, now or in an earlier session."""
+
+    def compiled(self, seconds: float) -> None:
+        """The kernels were compiled, which happens once."""
 
     def warning(self, message: str) -> None:
         """Something was mended that the user should know of."""
@@ -213,6 +216,8 @@ def predictions_csv(task: Task, logits: Logits, split: Split) -> str:
 
 def _train_splits(task: Task, folder: Path, observer: RunObserver) -> RunResult:
     config, results = task.config, []
+    if seconds := warm_up():
+        observer.compiled(seconds)
     for number in range(config.first_split, config.first_split + config.splits):
         if (split_folder(folder, number) / RESULT).is_file():
             results.append(load_split(folder, number))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +32,7 @@ __all__ = [
     "set_backend",
     "spmm",
     "use_backend",
+    "warm_up",
 ]
 
 LARGEST_INDEX = 2**31 - 1
@@ -130,6 +132,24 @@ def spmm(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
         product: Tensor = fused.spmm(pattern.layout, values, dense)
         return product
     return reference.spmm(pattern, values, dense)
+
+
+def warm_up(dtype: torch.dtype = torch.float32) -> float:
+    """Load the fused kernels; the seconds it took to compile them, 0 when they came from the disk cache."""
+    start = time.perf_counter()
+    x = torch.zeros(2, 1, dtype=dtype, requires_grad=True)
+    if not runs_fused(x):
+        return 0.0
+    ends = torch.arange(2)
+    pattern, ones = Pattern.from_sorted(ends, ends, 2, 2), torch.ones(2, dtype=dtype)
+    a = attention(pattern, x[..., None], x[..., None], ones)
+    state = spmm(pattern, ones, x)
+    CoupledSystem(pattern, a, state, 1.0).flow(state, [0.1], 1, 1 << 20).sum().backward()  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        CoupledSystem(pattern, a, state, 1.0)(state)
+    from kuramotognn.kernels import cpu
+
+    return time.perf_counter() - start if cpu.was_compiled() else 0.0
 
 
 def _indices_fit(pattern: Pattern) -> bool:

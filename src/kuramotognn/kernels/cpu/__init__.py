@@ -5,7 +5,14 @@ from kuramotognn.kernels.cpu.flow import FlowPlan, flow_backward, flow_forward, 
 from kuramotognn.kernels.cpu.lanes import lanes
 from kuramotognn.kernels.cpu.layout import Layout, balanced_chunks
 from kuramotognn.kernels.cpu.sparse import sampled_product, spmm, spmm_transposed
+from kuramotognn.kernels.cpu.stages import backward, forward
 from kuramotognn.kernels.cpu.workspace import workspace
+
+
+def was_compiled() -> bool:
+    """Whether this process had to compile the flow's kernels because the disk cache did not hold them."""
+    return any(function.stats.cache_misses for function in (forward, backward))
+
 
 __all__ = [
     "FlowPlan",
@@ -22,5 +29,6 @@ __all__ = [
     "sampled_product",
     "spmm",
     "spmm_transposed",
+    "was_compiled",
     "workspace",
 ]
