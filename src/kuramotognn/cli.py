@@ -73,8 +73,7 @@ def train(
 ) -> None:
     """Train a model on several splits of a data set, and save everything in a run folder.
 
-    Settings are taken from flags, then from --config, then from what is recommended for the data set, then from the
-    defaults shown below.
+    Flags override --config, which overrides what is recommended for the data set.
     """
     flags = settings.model_dump(exclude_unset=True) if settings else {}
     if resume is not None:
@@ -256,8 +255,8 @@ def _show_run(run: RunResult, output: Output) -> None:
 
 def _run_table(run: RunResult) -> Table:
     table = Table(title=f"{run.splits[0].protocol}: accuracy in %, epoch selected on validation")
-    for name in ("split", "best epoch", "validation", "test", "evaluations", "seconds"):
-        table.add_column(name, justify="right")
+    for name in ("split", "epoch", "validation", "test", "evaluations", "seconds"):
+        table.add_column(name, justify="right", no_wrap=True)
     for split in run.splits:
         table.add_row(
             str(split.split),

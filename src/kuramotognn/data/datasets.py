@@ -96,12 +96,7 @@ def load_cora() -> NodeDataset:
         )
 
 
-DATASETS = {
-    info.name: info
-    for info in (
-        DatasetInfo("cora", "citations between machine-learning papers (embedded, needs no network)", load_cora),
-    )
-}
+DATASETS = {info.name: info for info in (DatasetInfo("cora", "citations between papers; embedded", load_cora),)}
 
 
 def load_dataset(name: str) -> NodeDataset:

@@ -95,7 +95,7 @@ class ModelConfig(Strict):
     interaction: Interaction = Field("exact", description="Exact sine coupling, or the supplement's approximation.")
     input_dropout: float = Field(0.5, ge=0, lt=1, description="Dropout on the features.")
     dropout: float = Field(0.5, ge=0, lt=1, description="Dropout on the final phases.")
-    phase_range: tuple[float, float] | None = Field(
+    phase_range: Annotated[tuple[float, float] | None, Parameter(negative="")] = Field(
         None, description="Clamp X(0) to this interval; the authors' code uses 0 3.14159."
     )
 

@@ -1,0 +1,26 @@
+"""Numbers in the README are numbers of committed result files."""
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_accuracy_in_the_readme_is_that_of_the_result_file() -> None:
+    record = json.loads((ROOT / "results" / "cora-kuramotognn.json").read_text(encoding="utf-8"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    test = record["summary"]["test_accuracy"]
+    (row,) = re.findall(r"^\| KuramotoGNN \| cora \|.*$", readme, flags=re.MULTILINE)
+    assert f"{100 * test['mean']:.2f} ± {100 * test['std']:.2f}" in row
+    assert f"{record['summary']['splits']} splits" in row
+    assert record["protocol"] in row
+
+
+def test_the_committed_run_was_selected_on_validation_on_reporting_splits() -> None:
+    record = json.loads((ROOT / "results" / "cora-kuramotognn.json").read_text(encoding="utf-8"))
+    numbers = [split["split"] for split in record["splits"]]
+    assert numbers == list(range(10))
+    assert "validation" in record["selection"]
+    assert not str(record["provenance"]["commit"]).endswith("+changes")
+    assert record["summary"]["test_accuracy"]["mean"] >= 0.83
