@@ -1,9 +1,10 @@
 """Fused kernels for CPUs: numba on numpy arrays, compiled on first use and cached on disk."""
 
 from kuramotognn.kernels.cpu.attention import attention, attention_vjp
-from kuramotognn.kernels.cpu.flow import FlowPlan, flow_backward, flow_forward, plan_flow, rhs, rhs_vjp
+from kuramotognn.kernels.cpu.flow import flow_backward, flow_forward, rhs, rhs_vjp
 from kuramotognn.kernels.cpu.lanes import lanes
 from kuramotognn.kernels.cpu.layout import Layout, balanced_chunks
+from kuramotognn.kernels.cpu.plan import FlowPlan, plan_flow
 from kuramotognn.kernels.cpu.sparse import sampled_product, spmm, spmm_transposed
 from kuramotognn.kernels.cpu.stages import backward, forward
 from kuramotognn.kernels.cpu.workspace import workspace

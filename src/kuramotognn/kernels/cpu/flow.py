@@ -1,4 +1,4 @@
-"""Whole integrations on numpy arrays: how they lie in memory, forward, and the exact discrete adjoint.
+"""Whole integrations on numpy arrays: forward, and the exact discrete adjoint.
 
 The columns of the state never meet (except in the gradient of the couplings), so it is cut into tiles of L columns, a
 cache line per node, and a tile is integrated to the end before the next begins. It stays in cache while neighbours
@@ -7,79 +7,18 @@ Threads take tiles each, without waiting for each other; where there are fewer t
 rows of every stage.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kuramotognn.kernels.cpu.jit import kernel, share_out, share_rows, thread_count
-from kuramotognn.kernels.cpu.lanes import lanes, load, store
 from kuramotognn.kernels.cpu.layout import Array, Layout
+from kuramotognn.kernels.cpu.packing import pack, unpack
+from kuramotognn.kernels.cpu.plan import FlowPlan, plan_flow
 from kuramotognn.kernels.cpu.stages import backward, forward, show, show_adjoint
 from kuramotognn.kernels.cpu.workspace import workspace
 
-TILES_AT_WORK = 2  # what the length of a segment reckons with; it must not depend on the number of threads
 SHARED_STAGE = 200_000  # entries and rows of a stage that are worth waking the other threads for
-
-
-class FlowPlan(NamedTuple):
-    """How an integration is laid out in memory; a pure function of the sizes, so both directions agree on it."""
-
-    n: int
-    d: int
-    steps: int
-    stages: int
-    segment: int  # steps between kept states; >= steps keeps everything
-    tile: int  # columns per tile, L
-    linear: bool
-
-    @property
-    def keeps_all(self) -> bool:
-        """Whether the tape holds every stage, not checkpoints."""
-        return self.segment >= self.steps
-
-    @property
-    def n_tiles(self):
-        """Tiles that cover the columns."""
-        return -(-self.d // self.tile)
-
-    def slots(self, steps):
-        """Stage inputs (and the end state) that `steps` steps produce."""
-        return steps * self.stages + 1
-
-    def tape_rows(self, steps):
-        """Slices [N, L] that the adjoint of `steps` steps needs: states, and gains for kuramoto."""
-        return self.slots(steps) + (0 if self.linear else steps * self.stages)
-
-    @property
-    def segments(self):
-        """Ranges of steps between kept states."""
-        return [(lo, min(lo + self.segment, self.steps)) for lo in range(0, self.steps, max(self.segment, 1))]
-
-    @property
-    def tape_size(self) -> int:
-        """Elements of the flat tape that `flow_forward` returns."""
-        rows = self.tape_rows(self.steps) if self.keeps_all else len(self.segments)
-        return rows * self.n * self.tile * self.n_tiles
-
-
-def plan_flow(
-    n: int,
-    d: int,
-    steps: int,
-    stages: int,
-    *,
-    linear: bool = False,
-    dtype: type[np.floating[Any]] = np.float32,
-    memory: int | None = None,
-) -> FlowPlan:
-    """FlowPlan that keeps everything when it fits `memory` bytes (None: always), else the cheapest checkpoints."""
-    full = FlowPlan(n, d, steps, stages, max(steps, 1), lanes(dtype), linear)
-    if memory is None or full.tape_size * np.dtype(dtype).itemsize <= memory or steps < 4:
-        return full
-    # The checkpoints of all tiles and the recomputed segment of a few: least memory where the two are equal.
-    segment = max(1, round(math.sqrt(full.n_tiles * steps / (TILES_AT_WORK * full.tape_rows(1)))))
-    return full._replace(segment=min(segment, steps - 1))
 
 
 @kernel
@@ -96,45 +35,6 @@ def _put_sum(values, perm, out):
         for t in range(1, values.shape[0]):
             acc += values[t, e]
         out[perm[e]] = acc
-
-
-@kernel
-def _pack(lo, hi, x, order, out):
-    """out [T, N, L] = the columns of x [N, d] tile by tile, rows in the layout's order, padded with zeros."""
-    tile, d = out.shape[2], x.shape[1]
-    for i in range(lo, hi):
-        row = order[i]
-        for t in range(out.shape[0]):
-            width = min(tile, d - t * tile)
-            for k in range(width):
-                out[t, i, k] = x[row, t * tile + k]
-            for k in range(width, tile):
-                out[t, i, k] = 0
-
-
-@kernel
-def _pack_whole(lo, hi, x, order, out):
-    """The same for x [N, T, L], whose columns fill the tiles."""
-    for i in range(lo, hi):
-        for t in range(out.shape[0]):
-            store(out, (t, i), load(x, (order[i], t)))
-
-
-@kernel
-def _unpack_whole(lo, hi, tiles, order, out):
-    for i in range(lo, hi):
-        for t in range(tiles.shape[0]):
-            store(out, (order[i], t), load(tiles, (t, i)))
-
-
-@kernel
-def _unpack(lo, hi, tiles, order, out):
-    tile, d = tiles.shape[2], out.shape[1]
-    for i in range(lo, hi):
-        row = order[i]
-        for t in range(tiles.shape[0]):
-            for k in range(min(tile, d - t * tile)):
-                out[row, t * tile + k] = tiles[t, i, k]
 
 
 class _Flow(NamedTuple):
@@ -159,21 +59,15 @@ class _Flow(NamedTuple):
         return workspace.empty((*lead, self.plan.n, planes, self.plan.tile), self.dtype)
 
     def pack(self, x):
-        """[T, N, L] from [N, d]: whole rows at a time, so that each cache line is read once."""
-        plan, out = self.plan, self.tile(self.plan.n_tiles)
-        if plan.d % plan.tile:
-            share_rows(_pack, self.layout.chunks, x, self.layout.order, out)
-        else:
-            share_rows(_pack_whole, self.layout.chunks, x.reshape(plan.n, -1, plan.tile), self.layout.order, out)
+        """[T, N, L] from [N, d]."""
+        out = self.tile(self.plan.n_tiles)
+        pack(x, self.layout, out)
         return out
 
     def unpack(self, tiles):
         """[N, d] from [T, N, L]."""
-        plan, out = self.plan, workspace.empty((self.plan.n, self.plan.d), self.dtype)
-        if plan.d % plan.tile:
-            share_rows(_unpack, self.layout.chunks, tiles, self.layout.order, out)
-        else:
-            share_rows(_unpack_whole, self.layout.chunks, tiles, self.layout.order, out.reshape(plan.n, -1, plan.tile))
+        out = workspace.empty((self.plan.n, self.plan.d), self.dtype)
+        unpack(tiles, self.layout, out)
         return out
 
     def for_tiles(self, function):
