@@ -34,9 +34,9 @@ format: $(READY) ## Put the code in order
 bench: $(READY) ## Measure the engine against what others run (10 minutes; leave the machine alone)
 	$(BIN)/python -W ignore -m benchmarks.run
 
-results: $(READY) ## Run what results/ holds: KuramotoGNN on Cora, 10 splits
+results: $(READY) ## Run what results/ holds: KuramotoGNN on Cora, 30 splits
 	rm -rf runs/results-cora
-	$(BIN)/kuramotognn train --dataset cora --splits 10 --out runs/results-cora
+	$(BIN)/kuramotognn train --dataset cora --splits 30 --out runs/results-cora
 	cp runs/results-cora/result.json results/cora-kuramotognn.json
 
 figures: $(READY) ## Draw the picture of the README
