@@ -23,3 +23,4 @@ def test_the_committed_run_was_selected_on_validation_on_reporting_splits() -> N
     assert numbers == list(range(30))
     assert "validation" in record["selection"]
     assert not str(record["provenance"]["commit"]).endswith("+changes")
+    assert record["summary"]["test_accuracy"]["mean"] >= 0.83
