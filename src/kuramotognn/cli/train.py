@@ -1,26 +1,20 @@
-"""The command line: parsing and presentation only."""
+"""Train, evaluate, predict."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import pydantic
-from cyclopts import App, CycloptsError, Parameter
-from cyclopts import ValidationError as FlagError
+from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from kuramotognn._version import __version__
-from kuramotognn.data import DATASETS, load_dataset
-from kuramotognn.experiments.config import Config, Resolved, explain, read_toml, resolve
+from kuramotognn.cli.base import PLAIN, Output, app
+from kuramotognn.experiments.config import Config, Resolved, read_toml, resolve
 from kuramotognn.experiments.run import (
     Evaluation,
     RunObserver,
@@ -32,34 +26,7 @@ from kuramotognn.experiments.run import (
     start_run,
 )
 from kuramotognn.files import write_atomically
-from kuramotognn.solve import SolverError
 from kuramotognn.training import EpochMetrics
-
-USER_ERROR = 2
-
-app = App(
-    name="kuramotognn",
-    version=__version__,
-    help="Graph neural networks as coupled oscillators: train, evaluate and predict.",
-    help_format="plaintext",
-)
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Output:
-    """How a command speaks."""
-
-    quiet: Annotated[bool, Parameter(negative="", help="Print one line with the result, and errors.")] = False
-    json: Annotated[bool, Parameter(negative="", help="Print the result as JSON and nothing else.")] = False
-
-    @property
-    def talkative(self) -> bool:
-        """Whether progress and explanations are wanted."""
-        return not (self.quiet or self.json)
-
-
-PLAIN = Output()
 
 
 @app.command
@@ -132,38 +99,6 @@ def predict(run: Path, *, out: Path, split: int | None = None, output: Output = 
         print(json.dumps({"nodes": nodes, "file": str(out)}))
     else:
         print(f"wrote {nodes} predictions to {out}")
-
-
-@app.command
-def datasets(*, output: Output = PLAIN) -> None:
-    """List the data sets and their size."""
-    rows = [_dataset_facts(name) for name in DATASETS]
-    if output.json:
-        print(json.dumps(rows, indent=2))
-        return
-    table = Table(*(str(key) for key in rows[0]), title="Data sets")
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    Console().print(table)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; a user's mistake is one sentence and exit code 2, never a traceback."""
-    tokens = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        app(tokens, exit_on_error=False, print_error=False, result_action="return_none")
-    except KeyboardInterrupt:
-        return _complain("interrupted; what was finished is kept, go on with --resume and the run's folder", 130)
-    except FlagError as error:
-        if os.environ.get("KURAMOTOGNN_DEBUG"):
-            raise
-        cause = error.__cause__
-        return _complain(explain(cause) if isinstance(cause, pydantic.ValidationError) else str(error))
-    except (CycloptsError, ValueError, SolverError, OSError) as error:
-        if os.environ.get("KURAMOTOGNN_DEBUG"):
-            raise
-        return _complain(str(error))
-    return 0
 
 
 class _Watcher(RunObserver):
@@ -296,22 +231,3 @@ def _evaluation_table(evaluations: list[Evaluation]) -> Table:
             f"{100 * evaluation.test_accuracy:.2f} ({100 * recorded.test_accuracy:.2f})",
         )
     return table
-
-
-def _dataset_facts(name: str) -> dict[str, object]:
-    dataset = load_dataset(name)
-    component = dataset.largest_component()
-    return {
-        "name": name,
-        "nodes": dataset.num_nodes,
-        "edges": dataset.edge_index.size(1) // 2,
-        "largest component": f"{component.num_nodes} nodes, {component.edge_index.size(1) // 2} edges",
-        "features": dataset.num_features,
-        "classes": dataset.num_classes,
-        "what": DATASETS[name].description,
-    }
-
-
-def _complain(sentence: str, code: int = USER_ERROR) -> int:
-    print(f"kuramotognn: {sentence}", file=sys.stderr)
-    return code

@@ -1,0 +1,42 @@
+"""The command line: parsing and presentation only. Each module adds its commands to the application."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import pydantic
+from cyclopts import CycloptsError
+from cyclopts import ValidationError as FlagError
+
+from kuramotognn.cli import datasets, train  # noqa: F401  (importing a module registers its commands)
+from kuramotognn.cli.base import app
+from kuramotognn.experiments.config import explain
+from kuramotognn.solve import SolverError
+
+USER_ERROR = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; a user's mistake is one sentence and exit code 2, never a traceback."""
+    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        app(tokens, exit_on_error=False, print_error=False, result_action="return_none")
+    except KeyboardInterrupt:
+        return _complain("interrupted; what was finished is kept, go on with --resume and the run's folder", 130)
+    except FlagError as error:
+        if os.environ.get("KURAMOTOGNN_DEBUG"):
+            raise
+        cause = error.__cause__
+        return _complain(explain(cause) if isinstance(cause, pydantic.ValidationError) else str(error))
+    except (CycloptsError, ValueError, SolverError, OSError) as error:
+        if os.environ.get("KURAMOTOGNN_DEBUG"):
+            raise
+        return _complain(str(error))
+    return 0
+
+
+def _complain(sentence: str, code: int = USER_ERROR) -> int:
+    print(f"kuramotognn: {sentence}", file=sys.stderr)
+    return code
