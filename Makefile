@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help train test lint format bench results figures clean
+.PHONY: help train test test-slow lint format bench results figures clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -21,6 +21,9 @@ train: $(READY) ## Train KuramotoGNN on the embedded Cora and show the result
 
 test: $(READY) ## Run the whole test suite
 	$(BIN)/python -m pytest
+
+test-slow: $(READY) ## Run the checks that take minutes
+	$(BIN)/python -m pytest -m slow
 
 lint: $(READY) ## Check style and types
 	$(BIN)/ruff check .
