@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import tomli_w
 import torch
@@ -21,6 +21,7 @@ from kuramotognn.features import Normalisation
 from kuramotognn.fields import Interaction
 from kuramotognn.kernels import Backend
 from kuramotognn.models.kuramoto import AdjacencyName, KuramotoGNN
+from kuramotognn.models.space import Choice, LogUniform, SearchSpace, Uniform
 from kuramotognn.solve import ADAPTIVE, Solver
 from kuramotognn.training import TrainingConfig
 
@@ -81,6 +82,22 @@ class SolverConfig(Strict):
 class ModelConfig(Strict):
     """The model: see :class:`kuramotognn.KuramotoGNN`."""
 
+    search_space: ClassVar[SearchSpace] = {
+        "model.time": Uniform(1.0, 16.0),
+        "model.coupling": Uniform(0.5, 3.0),
+        "model.hidden_channels": Choice((64, 96, 128)),
+        "model.heads": Choice((1, 2, 4, 8)),
+        "model.input_dropout": Uniform(0.0, 0.8),
+        "model.dropout": Uniform(0.0, 0.8),
+        "model.phase_range": Choice((None, (0.0, 3.14159))),
+        "solver.step_size": Choice((0.25, 0.5, 1.0)),
+        "training.optimiser": Choice(("adam", "adamax", "rmsprop")),
+        "training.learning_rate": LogUniform(2e-3, 3e-2),
+        "training.weight_decay": LogUniform(5e-3, 0.3),
+        "data.self_loops": Choice((False, True)),
+        "data.normalisation": Choice(("none", "row-sum")),
+    }
+
     name: Annotated[Literal["kuramotognn"], Parameter(name="--model")] = Field(
         "kuramotognn", description="Which model."
     )
@@ -136,6 +153,11 @@ class Config(Strict):
             raise ValueError(f"device {name!r} cannot be used here: {reason}") from error
         return name
 
+    @field_validator("model", mode="before")
+    @classmethod
+    def _model_by_name(cls, value: object) -> object:
+        return {"name": value} if isinstance(value, str) else value
+
     @field_validator("dataset")
     @classmethod
     def _known_dataset(cls, name: str) -> str:
@@ -159,19 +181,24 @@ class Resolved:
 
 
 def resolve(flags: Mapping[str, Any], file: Mapping[str, Any] | None = None) -> Resolved:
-    """Merge settings: flag > file > the data set's recommended settings > default."""
-    name = flags.get("dataset", (file or {}).get("dataset", "cora"))
-    layers = [("recommended", recommended(str(name))), ("file", file or {}), ("flag", flags)]
+    """Merge settings: flag > file > the data set's recommended settings > default.
+
+    A file that says ``recommended = false`` is whole: what it leaves out is the default.
+    """
+    file = dict(file or {})
+    name = flags.get("dataset", file.get("dataset", "cora"))
+    start = recommended(str(name)) if _flag(file, "recommended", True) else {}
+    layers = [("recommended", start), ("file", file), ("flag", flags)]
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for source, layer in layers:
-        for key, value in _flatten(layer):
-            for rival in _replaced_by(key, value):
+        for key, value in flatten(layer):
+            for rival in replaced_by(key, value):
                 merged.pop(rival, None)
                 sources.pop(rival, None)
             merged[key], sources[key] = value, source
-    config = parse(_nest(merged))
-    everything = {key: sources.get(key, "default") for key, _ in _flatten(config.model_dump())}
+    config = parse(nest(merged))
+    everything = {key: sources.get(key, "default") for key, _ in flatten(config.model_dump())}
     return Resolved(config, everything)
 
 
@@ -221,7 +248,15 @@ def recommended(dataset: str) -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def _replaced_by(key: str, value: object) -> tuple[str, ...]:
+def _flag(settings: dict[str, Any], name: str, default: bool) -> bool:
+    """Take an on-off switch that is no setting out of a file's content."""
+    value = settings.pop(name, default)
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be true or false, got {value!r}")
+    return value
+
+
+def replaced_by(key: str, value: object) -> tuple[str, ...]:
     """Settings of lower precedence that a setting rules out: a step size and a number of steps exclude each other."""
     if key == "solver.steps":
         return ("solver.step_size",)
@@ -232,15 +267,17 @@ def _replaced_by(key: str, value: object) -> tuple[str, ...]:
     return ()
 
 
-def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings under dotted names: ``model.time``."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
+            yield from flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
 
-def _nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """The tree that :func:`flatten` came from."""
     nested: dict[str, Any] = {}
     for path, value in flat.items():
         *parents, key = path.split(".")
