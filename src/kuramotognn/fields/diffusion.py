@@ -106,7 +106,7 @@ class Diffusion(Field):
     def set_training_nodes(self, nodes: Index) -> None:
         """Let these nodes, and no others, be the labelled ones; other sources have no use for them."""
         if self.source == "labelled":
-            self.training_nodes = nodes.unique().to(self.training_nodes.device)
+            self.training_nodes = torch.unique(nodes).to(self.training_nodes.device)
 
     def forward(self, x0: Nodes, graph: Graph) -> Dynamics:
         """Settle the source, and the couplings unless they vary."""

@@ -362,7 +362,9 @@ def chain(first: int, hidden: int, last: int, layers: int) -> list[tuple[int, in
 
 def make_norm(norm: Norm, width: int) -> nn.Module:
     """The normalisation of that name."""
-    return {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}[norm](width)
+    if norm == "batch":
+        return nn.BatchNorm1d(width)
+    return nn.LayerNorm(width) if norm == "layer" else nn.Identity()
 
 
 def check_width(x: Features, width: int) -> None:
