@@ -15,7 +15,19 @@ from kuramotognn.fields import (
 )
 from kuramotognn.graph import Graph, largest_component
 from kuramotognn.kernels import backend_in_use, set_backend, use_backend
-from kuramotognn.models import GRAND, MODELS, ContinuousGNN, KuramotoConv, KuramotoGNN, ModelInfo, ModelSettings
+from kuramotognn.models import (
+    GAT,
+    GCN,
+    GCNII,
+    GRAND,
+    MODELS,
+    ContinuousGNN,
+    GraphSAGE,
+    KuramotoConv,
+    KuramotoGNN,
+    ModelInfo,
+    ModelSettings,
+)
 from kuramotognn.solve import Solution, Solver, SolverError, integrate
 from kuramotognn.training import EpochMetrics, TrainingConfig, TrainResult, fit, predict
 
@@ -49,6 +61,10 @@ __all__ = [  # noqa: RUF022
     "KuramotoConv",
     "KuramotoGNN",
     "GRAND",
+    "GCN",
+    "GAT",
+    "GraphSAGE",
+    "GCNII",
     "ModelSettings",
     "ModelInfo",
     "MODELS",
