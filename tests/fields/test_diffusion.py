@@ -285,7 +285,7 @@ def test_grand_is_the_linearisation_of_kuramoto() -> None:
             field.beta.fill_(1.0)  # type: ignore[union-attr]
         kuramoto = Kuramoto(field.adjacency, coupling=field.alpha.sigmoid().item())
         flows = [integrate(each(x0, graph), x0, 1.0, FINE).final for each in (field, kuramoto)]
-        errors.append(float((flows[0] - flows[1]).abs().max() / size))
+        errors.append((flows[0] - flows[1]).abs().max().item() / size)
     assert errors[1] < 1e-3
     assert 1.9 < math.log10(errors[0] / errors[1]) < 2.1
 
