@@ -10,7 +10,7 @@ import pydantic
 from cyclopts import CycloptsError
 from cyclopts import ValidationError as FlagError
 
-from kuramotognn.cli import datasets, train  # noqa: F401  (importing a module registers its commands)
+from kuramotognn.cli import datasets, simulate, train  # noqa: F401  (importing a module registers its commands)
 from kuramotognn.cli.base import app
 from kuramotognn.experiments.config import explain
 from kuramotognn.solve import SolverError
