@@ -10,7 +10,7 @@ import pydantic
 from cyclopts import CycloptsError, UnknownOptionError
 from cyclopts import ValidationError as FlagError
 
-from kuramotognn.cli import datasets, train  # noqa: F401  (importing a module registers its commands)
+from kuramotognn.cli import datasets, simulate, train  # noqa: F401  (importing a module registers its commands)
 from kuramotognn.cli.base import app, prepare
 from kuramotognn.experiments.config import explain, no_such_setting
 from kuramotognn.models.registry import DEFAULT_MODEL
