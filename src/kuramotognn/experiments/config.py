@@ -130,24 +130,26 @@ class Resolved:
 def resolve(flags: Mapping[str, Any], file: Mapping[str, Any] | None = None) -> Resolved:
     """Merge settings: flag > file > what is recommended for the model on the data set > default.
 
-    When a flag names another model than the file, the file's table ``[model]`` is not for it and is left out.
+    When a flag names another model than the file, the file's table ``[model]`` is not for it and is left out. A file
+    that says ``recommended = false`` is whole: what it leaves out is the default.
     """
-    file = file or {}
+    file = dict(file or {})
     dataset = str(flags.get("dataset", file.get("dataset", "cora")))
     model = chosen_model(flags, file)
     if model != chosen_model(file, flags):
         file = {key: value for key, value in file.items() if key != "model"}
-    layers = [("recommended", recommended(dataset, model)), ("file", file), ("flag", flags)]
+    start = recommended(dataset, model) if _flag(file, "recommended", True) else {}
+    layers = [("recommended", start), ("file", file), ("flag", flags)]
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for source, layer in layers:
-        for key, value in _flatten(layer):
-            for rival in _replaced_by(key, value):
+        for key, value in flatten(layer):
+            for rival in replaced_by(key, value):
                 merged.pop(rival, None)
                 sources.pop(rival, None)
             merged[key], sources[key] = value, source
-    config = parse(_nest(merged))
-    everything = {key: sources.get(key, "default") for key, _ in _flatten(config.model_dump())}
+    config = parse(nest(merged))
+    everything = {key: sources.get(key, "default") for key, _ in flatten(config.model_dump())}
     return Resolved(config, everything)
 
 
@@ -217,7 +219,15 @@ def recommended(dataset: str, model: str) -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def _replaced_by(key: str, value: object) -> tuple[str, ...]:
+def _flag(settings: dict[str, Any], name: str, default: bool) -> bool:
+    """Take an on-off switch that is no setting out of a file's content."""
+    value = settings.pop(name, default)
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be true or false, got {value!r}")
+    return value
+
+
+def replaced_by(key: str, value: object) -> tuple[str, ...]:
     """Settings of lower precedence that a setting rules out: a step size and a number of steps exclude each other."""
     if key == "solver.steps":
         return ("solver.step_size",)
@@ -228,15 +238,17 @@ def _replaced_by(key: str, value: object) -> tuple[str, ...]:
     return ()
 
 
-def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings under dotted names: ``model.time``."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
+            yield from flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
 
-def _nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """The tree that :func:`flatten` came from."""
     nested: dict[str, Any] = {}
     for path, value in flat.items():
         *parents, key = path.split(".")

@@ -258,13 +258,14 @@ def _train_split(task: Task, folder: Path, number: int, observer: RunObserver) -
         )
     for message in checkpoints.rejected:
         observer.warning(message)
-    result = _split_result(split, task.config.seed, trained)
+    result = split_result(split, task.config.seed, trained)
     _store_split(task, home, model, split, trained, result)
     checkpoints.clear()
     return result
 
 
-def _split_result(split: Split, seed: int, trained: TrainResult) -> SplitResult:
+def split_result(split: Split, seed: int, trained: TrainResult) -> SplitResult:
+    """What is recorded of a training."""
     return SplitResult(
         protocol=split.protocol,
         split=split.number,
