@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from kuramotognn.cli.base import PLAIN, Output, app
+from kuramotognn.cli.base import PLAIN, Output, app, configurable
 from kuramotognn.experiments.config import Config, read_toml
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 @app.command
+@configurable
 def tune(
     *,
     settings: Annotated[Config | None, Parameter(name="*")] = None,
