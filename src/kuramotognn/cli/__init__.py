@@ -30,8 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         model, tokens = prepare(tokens)
         app(tokens, exit_on_error=False, print_error=False, result_action="return_none")
-    except KeyboardInterrupt:
-        return _complain("interrupted; what was finished is kept, go on with --resume and the run's folder", 130)
+    except KeyboardInterrupt as error:
+        how = str(error) or "go on with --resume and the run's folder"
+        return _complain(f"interrupted; what was finished is kept, {how}", 130)
     except FlagError as error:
         if os.environ.get("KURAMOTOGNN_DEBUG"):
             raise

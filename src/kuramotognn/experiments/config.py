@@ -137,8 +137,8 @@ def resolve(flags: Mapping[str, Any], file: Mapping[str, Any] | None = None) -> 
     dataset = str(flags.get("dataset", file.get("dataset", "cora")))
     model = chosen_model(flags, file)
     if model != chosen_model(file, flags):
-        file = {key: value for key, value in file.items() if key != "model"}
-    start = recommended(dataset, model) if _flag(file, "recommended", True) else {}
+        file.pop("model")
+    start = recommended(dataset, model) if _switch(file, "recommended", True) else {}
     layers = [("recommended", start), ("file", file), ("flag", flags)]
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -219,7 +219,7 @@ def recommended(dataset: str, model: str) -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def _flag(settings: dict[str, Any], name: str, default: bool) -> bool:
+def _switch(settings: dict[str, Any], name: str, default: bool) -> bool:
     """Take an on-off switch that is no setting out of a file's content."""
     value = settings.pop(name, default)
     if not isinstance(value, bool):
