@@ -80,6 +80,7 @@ def test_a_study_goes_on_to_more_trials_and_does_nothing_twice(study: Path) -> N
     assert before == {path: path.stat().st_mtime_ns for path in before}
 
 
+@pytest.mark.slow
 def test_a_killed_study_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "killed"
     flags = ["--model.hidden-channels", "8", "--model.heads", "1", "--training.epochs", "20", "--tuning-splits", "4"]
@@ -119,7 +120,7 @@ def test_what_is_given_or_ruled_out_is_not_searched() -> None:
 
 
 def test_starts_are_moved_into_the_space() -> None:
-    plan = plan_study({}, starts=[{"model": {"time": 99.0, "hidden_channels": 7}}])
+    plan = plan_study({}, starts=[{"recommended": False, "model": {"time": 99.0, "hidden_channels": 7, "heads": 1}}])
     assert plan.starts[1]["model.time"] == 16.0
     assert "model.hidden_channels" not in plan.starts[1]
 

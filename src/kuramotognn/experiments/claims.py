@@ -20,7 +20,7 @@ class Claims:
 
     A name is one byte of one lock file, far behind its end: nothing is written, nothing is left over, and network file
     systems understand such locks too. They belong to the process and vanish when any handle on the file is closed, so
-    a process opens a folder's claims once.
+    a process opens a folder's claims once. A context manager; leaving it drops what is claimed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -28,6 +28,12 @@ class Claims:
             raise OSError("sharing a folder between processes needs POSIX locks, which this system does not have")
         folder.mkdir(parents=True, exist_ok=True)
         self._file = (folder / LOCK).open("a+b")
+
+    def __enter__(self) -> Claims:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     @contextmanager
     def claim(self, name: str) -> Iterator[bool]:

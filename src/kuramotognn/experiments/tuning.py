@@ -147,11 +147,12 @@ def plan_study(
 
     First to be tried are the settings recommended for the data set, the model's defaults, and ``starts``.
     """
-    given = [dict(flatten(layer)) for layer in (file or {}, flags)]
-    fixed = tuple(sorted({name for layer in given for name in layer} - {"recommended"}))
+    given = nest(dict(flatten(_settings(file or {}))) | dict(flatten(flags)))
+    fixed = tuple(sorted(name for name, _ in flatten(given)))
     base = _whole(resolve(flags, file).config)
-    defaults = _whole(resolve(nest(given[0] | given[1]), {"recommended": False}).config)
-    first = [dict(flatten(whole)) for whole in (base, *(_merged(base, start) for start in starts), defaults)]
+    defaults = _whole(resolve(given, {"recommended": False}).config)
+    tried = [_whole(resolve(_settings(start), base | {"recommended": False}).config) for start in starts]
+    first = [dict(flatten(whole)) for whole in (base, *tried, defaults)]
     plan = TuningPlan(base, fixed, tuple(first), **settings)
     return TuningPlan(**(asdict(plan) | {"starts": tuple(_within(start, plan.space) for start in first)}))
 
@@ -179,7 +180,7 @@ def resume_study(
 ) -> TuningResult:
     """Go on with a study, to more trials if asked; what is done stays done."""
     plan, observer = load_plan(folder, trials), observer or TuningObserver()
-    with Claims(folder).claim(STUDY) as mine:
+    with Claims(folder) as claims, claims.claim(STUDY) as mine:
         if not mine:
             raise ConfigError(f"{str(folder)!r} is being searched by another process; wait for it or stop it")
         _mend(folder)
@@ -381,8 +382,9 @@ def _whole(config: Config) -> dict[str, Any]:
     return config.model_dump(mode="json", exclude_none=True, exclude={"splits", "first_split"})
 
 
-def _merged(base: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
-    return _whole(resolve(start, {**base, "recommended": False}).config)
+def _settings(file: Mapping[str, Any]) -> dict[str, Any]:
+    """A file's settings without the switch that is none."""
+    return {name: value for name, value in file.items() if name != "recommended"}
 
 
 def _within(settings: Mapping[str, Any], space: SearchSpace) -> dict[str, Any]:

@@ -112,12 +112,13 @@ def _follow_parent() -> None:
 
 def _work(jobs: Sequence[Job], folder: Path, pipe: Connection) -> None:
     """Do whatever is neither done nor claimed, until everything is done."""
-    claims, left = Claims(folder), list(range(len(jobs)))
+    left = list(range(len(jobs)))
     try:
-        while left:
-            left = [number for number in left if not _done(jobs[number], number, folder, claims, pipe)]
-            if left:
-                time.sleep(PATIENCE)
+        with Claims(folder) as claims:
+            while left:
+                left = [number for number in left if not _done(jobs[number], number, folder, claims, pipe)]
+                if left:
+                    time.sleep(PATIENCE)
     except OSError as error:
         pipe.send(("stopped", -1, str(error)))
 
