@@ -277,8 +277,11 @@ def test_linear_flow_is_the_action_of_scipys_exponential() -> None:
 
 
 def test_grand_is_the_linearisation_of_kuramoto() -> None:
-    """α = K and β = 1: the difference falls with the third power of the phases, relative to them with the second."""
-    graph, errors = weighted_graph(), []
+    """α = K and β = 1: the difference falls with the third power of the phases, relative to them with the second.
+
+    Where rows of A sum to one: a node without edges stays in the Kuramoto model and decays by α(A − I)x.
+    """
+    graph, errors = Graph.from_edge_index(weighted_graph().edge_index, 20, self_loops=True, dtype=torch.float64), []
     for size in (1e-1, 1e-2):
         x0, field = size * start(20, 4), make_field("grand-l")
         with torch.no_grad():

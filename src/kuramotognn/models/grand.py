@@ -174,7 +174,7 @@ MODELS = (
     ModelInfo(
         name="grand++",
         settings=GrandPlusPlusSettings,
-        equation="dx_i/dt = α Σ_j a_ij (x_j − x_i) + [i ∈ I] (x_i(0) − mean_{j ∈ I} x_j(0)),  I = training nodes",
+        equation="dx/dt = α(A − I)x + u,  u_i = x_i(0) − mean_{j ∈ I} x_j(0) at training nodes i ∈ I, else 0",
         reference="Thorpe et al., ICLR 2022, openreview EMxu-dzvJk",
         cost="one sparse product of width d: O(E d)",
         use="few labels on one fixed graph: the labelled nodes keep feeding their features into the flow",
