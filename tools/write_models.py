@@ -12,7 +12,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "models.md"
 INTRODUCTION = """\
 # Models
 
-Written by `python tools/write_models.py` from the registry; `kuramotognn models` prints the same, `kuramotognn models NAME`
+Written by `python tools/write_models.py` from the registry; `kuramotognn models` prints the same, `kuramotognn models X`
 tells about one. A model is chosen by one word, `kuramotognn train --model grand-l`, or by its constructor in Python; its
 settings are the constructor's keywords, `--model.time 8` or `time = 8` in the table `[model]` of a file.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from inspect import signature
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -100,8 +101,10 @@ class ModelInfo:
 
     def python(self) -> str:
         """The constructor, with what makes it this model."""
-        fixed = "".join(f", {name}={value!r}" for name, value in self.settings.fixed().items())
-        return f"{self.settings.constructor().__name__}(in_channels, hidden_channels, out_channels{fixed})"
+        constructor = self.settings.constructor()
+        defaults = {name: each.default for name, each in signature(constructor).parameters.items()}
+        own = [f", {name}={value!r}" for name, value in self.settings.fixed().items() if value != defaults[name]]
+        return f"{constructor.__name__}(in_channels, hidden_channels, out_channels{''.join(own)})"
 
     def facts(self) -> dict[str, Any]:
         """Everything there is to tell, as JSON can hold it."""
