@@ -10,7 +10,7 @@ import pydantic
 from cyclopts import CycloptsError
 from cyclopts import ValidationError as FlagError
 
-from kuramotognn.cli import datasets, train  # noqa: F401  (importing a module registers its commands)
+from kuramotognn.cli import data_access, datasets, train  # noqa: F401  (importing a module registers its commands)
 from kuramotognn.cli.base import app
 from kuramotognn.experiments.config import explain
 from kuramotognn.solve import SolverError
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake is one sentence and exit code 2, never a traceback."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(tokens, exit_on_error=False, print_error=False, result_action="return_none")
+        app.meta(tokens, exit_on_error=False, print_error=False, result_action="return_none")
     except KeyboardInterrupt:
         return _complain("interrupted; what was finished is kept, go on with --resume and the run's folder", 130)
     except FlagError as error:

@@ -101,8 +101,8 @@ def load_dataset(
 
     Args:
         name: forgiving in case, dashes and underscores.
-        protocol: which splits will be used. Cora is embedded for protocols that draw splits; its public split belongs to
-            Planetoid's files, which have the same papers in another order.
+        protocol: which splits will be used. Cora is embedded for protocols that draw splits; its public split belongs
+            to Planetoid's files, which have the same papers in another order.
         root: folder of raw files in torch_geometric's layout (default: ``KURAMOTOGNN_DATA`` or the platform's cache).
         download: whether files may be downloaded (default: unless ``KURAMOTOGNN_OFFLINE`` is set).
         directed: keep edges one-way where the source has directions.
@@ -160,9 +160,7 @@ def _load(info: DatasetInfo, root: Path, is_offline: bool) -> NodeDataset:
     if info.archive is not None and not info.is_present(root):
         _unpack(info, root, is_offline)
     accept = partial(_means_the_same, info) if info.meaning else None
-    contents = {
-        Path(file.path).name: read_raw(file, root, offline=is_offline, accept=accept) for file in info.raw
-    }
+    contents = {Path(file.path).name: read_raw(file, root, offline=is_offline, accept=accept) for file in info.raw}
     return replace(info.read(info.name, contents), name=info.name)
 
 

@@ -80,7 +80,9 @@ class NodeDataset:
         source, target = self.edge_index
         key = torch.cat([source * self.num_nodes + target, target * self.num_nodes + source])
         unique, place = torch.unique(key, return_inverse=True)
-        edges = torch.stack([unique.div(max(self.num_nodes, 1), rounding_mode="floor"), unique % max(self.num_nodes, 1)])
+        edges = torch.stack(
+            [unique.div(max(self.num_nodes, 1), rounding_mode="floor"), unique % max(self.num_nodes, 1)]
+        )
         if self.edge_weight is None:
             return replace(self, edge_index=edges)
         weight = self.edge_weight.new_zeros(unique.numel())

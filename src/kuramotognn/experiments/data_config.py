@@ -21,7 +21,9 @@ class DataConfig(BaseModel):
     protocol: Protocol = Field("random-per-class", description="How nodes are split; each data set has its own.")
     per_class: int = Field(20, ge=1, description="Training nodes a class (random-per-class).")
     development: int = Field(
-        1500, ge=1, description="Nodes drawn for training and validation together (random-per-class; coauthor-cs: 5000)."
+        1500,
+        ge=1,
+        description="Nodes drawn for training and validation together (random-per-class; coauthor-cs: 5000).",
     )
     train_share: float = Field(0.6, gt=0, lt=1, description="Share of each class to train on (fraction).")
     validation_share: float = Field(0.2, gt=0, lt=1, description="Share of each class to select on (fraction).")
