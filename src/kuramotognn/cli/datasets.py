@@ -35,6 +35,7 @@ def datasets(*, output: Output = PLAIN) -> None:
         title=f"Data sets in {data_root()}",
         caption="second line: default protocol, the paper's own statistics (→ one-way edges)",
         box=SIMPLE,
+        padding=(0, 1, 0, 0),
     )
     for name in ("data set", "here", *SIZES, "homophily"):
         table.add_column(name, justify="left" if name == "data set" else "right", no_wrap=True)
