@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
-from kuramotognn.cli.base import app
+from kuramotognn.cli.base import app, prepare
 from kuramotognn.data.files import reporting
 
 app.meta.group_parameters = Group("Data files, for every command", sort_key=10)
@@ -34,7 +34,7 @@ def with_data_access(
     }
     silent = "--json" in tokens or "--quiet" in tokens
     with _environment(wanted), _download_bars(silent):
-        app(tokens, exit_on_error=False, print_error=False, result_action="return_none")
+        app(prepare(tokens)[1], exit_on_error=False, print_error=False, result_action="return_none")
 
 
 @contextmanager

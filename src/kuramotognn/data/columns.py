@@ -38,6 +38,13 @@ class Columns:
     categories: Mapping[str, Category] = field(default_factory=dict)
     matrix: Features | None = None
 
+    @staticmethod
+    def of_features(x: Features) -> Columns:
+        """A feature matrix as columns: of numbers when it is dense; a sparse one stays a matrix."""
+        if isinstance(x, SparseFeatures):
+            return Columns(torch.zeros(x.shape[0], 0, dtype=torch.float64), matrix=x)
+        return Columns(x.double(), tuple(str(column) for column in range(x.shape[1])))
+
     def rows(self, nodes: Index) -> Columns:
         """The columns of some nodes."""
         matrix = self.matrix.rows(nodes) if isinstance(self.matrix, SparseFeatures) else self.matrix

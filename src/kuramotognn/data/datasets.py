@@ -25,6 +25,9 @@ from kuramotognn.files import write_atomically
 Protocol: TypeAlias = Literal[
     "random-per-class", "planetoid-public", "geom-gcn", "heterophilous", "ogb-time", "fraction", "k-fold", "own-split"
 ]
+OWN_GRAPH = "own-graph"
+"""What a graph from the user's files is called where a data set is named."""
+
 DRAWN: tuple[Protocol, ...] = ("random-per-class", "fraction", "k-fold")
 """Protocols that need labels alone, so that every data set has them."""
 
@@ -107,7 +110,11 @@ def load_dataset(
         download: whether files may be downloaded (default: unless ``KURAMOTOGNN_OFFLINE`` is set).
         directed: keep edges one-way where the source has directions.
     """
-    info = DATASETS[dataset_name(name)]
+    if (known := dataset_name(name)) == OWN_GRAPH:
+        raise DataError(
+            f"{OWN_GRAPH!r} is a graph of your own: read it with read_nodes_edges, or pass --nodes and --edges"
+        )
+    info = DATASETS[known]
     if protocol is not None and protocol not in info.protocols:
         raise DataError(f"{info.name} has no protocol {protocol!r}; it has {', '.join(info.protocols)}")
     if info.embedded and protocol != info.given:
@@ -120,6 +127,8 @@ def load_dataset(
 def dataset_name(name: str) -> str:
     """The registry's spelling of a data set's name."""
     plain = name.strip().lower().replace("_", "-").replace(" ", "-")
+    if plain == OWN_GRAPH:
+        return OWN_GRAPH
     spelt = {known.replace("-", ""): known for known in DATASETS}
     if plain.replace("-", "") not in spelt:
         raise ValueError(

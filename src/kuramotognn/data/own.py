@@ -126,7 +126,10 @@ def assemble(
                 "it must have a row for each, in the same order"
             )
         known.matrix = f"{matrix.shape[1]} columns"
-    y, class_names = _labels(table, files.label, known)
+    label = files.label
+    if encoder is not None and label not in table.frame.columns:
+        label = None  # Nodes to predict need no labels.
+    y, class_names = _labels(table, label, known, needed=encoder is None)
     columns = _columns(table, files, matrix, encoder, known)
     edge_index, edge_weight = _edges(edges, table, ids, files, known)
     splits = (_split(table, files.split, y, known),) if files.split is not None else ()
@@ -186,7 +189,7 @@ def _ids(table: Table, name: str) -> pl.Series:
     return ids
 
 
-def _labels(table: Table, name: str | None, known: Understood) -> tuple[Labels, tuple[str, ...]]:
+def _labels(table: Table, name: str | None, known: Understood, *, needed: bool) -> tuple[Labels, tuple[str, ...]]:
     if name is None:
         known.unlabelled = known.nodes
         return torch.full((known.nodes,), UNLABELLED), ()
@@ -194,21 +197,21 @@ def _labels(table: Table, name: str | None, known: Understood) -> tuple[Labels, 
     names = sorted(texts.drop_nulls().unique().to_list())
     if all(_is_integer(value) for value in names):
         names.sort(key=int)
-    if not names:
+    if not names and needed:
         raise DataError(f"{table.name}, column {name!r}: no node has a label, so there is nothing to learn from")
     codes = _places(texts, names)
     known.unlabelled = int((codes < 0).sum())
     counts = np.bincount(codes[codes >= 0], minlength=len(names))
     known.classes = {value: int(count) for value, count in zip(names, counts, strict=True)}
-    if len(names) == 1:
+    if needed and len(names) == 1:
         known.warnings.append(f"all labelled nodes are {names[0]!r}: there is nothing to tell apart")
-    if len(names) > max(20, known.nodes // 2):
+    if needed and len(names) > max(20, known.nodes // 2):
         raise DataError(
             f"{table.name}, column {name!r} has {len(names)} different labels for {known.nodes} nodes; "
             "is it a number to be predicted, or a name? Classes must repeat"
         )
     small = [value for value, count in known.classes.items() if count < 3]
-    if small:
+    if small and needed:
         known.warnings.append(
             f"class {small[0]!r} has {known.classes[small[0]]} labelled node(s); drawn splits need at "
             "least 3 of each class"
