@@ -2,5 +2,30 @@
 
 from kuramotognn.models.continuous import ContinuousGNN, Encoder
 from kuramotognn.models.kuramoto import KuramotoConv, KuramotoGNN
+from kuramotognn.models.oscillators import (
+    AdaptiveKuramotoGNN,
+    DelayedKuramotoGNN,
+    GraphCON,
+    PhaseGNN,
+    ResidualKuramotoGNN,
+    SakaguchiGNN,
+    SecondOrderKuramotoGNN,
+    SignedKuramotoGNN,
+    TimeVaryingKuramotoGNN,
+)
 
-__all__ = ["ContinuousGNN", "Encoder", "KuramotoConv", "KuramotoGNN"]
+__all__ = [
+    "AdaptiveKuramotoGNN",
+    "ContinuousGNN",
+    "DelayedKuramotoGNN",
+    "Encoder",
+    "GraphCON",
+    "KuramotoConv",
+    "KuramotoGNN",
+    "PhaseGNN",
+    "ResidualKuramotoGNN",
+    "SakaguchiGNN",
+    "SecondOrderKuramotoGNN",
+    "SignedKuramotoGNN",
+    "TimeVaryingKuramotoGNN",
+]
