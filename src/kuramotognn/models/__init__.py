@@ -1,11 +1,12 @@
 """Models that drop into PyTorch Geometric code."""
 
 from kuramotognn.models.continuous import ContinuousGNN, Encoder
+from kuramotognn.models.grand import GRAND
+from kuramotognn.models.graphcon import GraphCON
 from kuramotognn.models.kuramoto import KuramotoConv, KuramotoGNN
 from kuramotognn.models.oscillators import (
     AdaptiveKuramotoGNN,
     DelayedKuramotoGNN,
-    GraphCON,
     PhaseGNN,
     ResidualKuramotoGNN,
     SakaguchiGNN,
@@ -13,8 +14,12 @@ from kuramotognn.models.oscillators import (
     SignedKuramotoGNN,
     TimeVaryingKuramotoGNN,
 )
+from kuramotognn.models.registry import MODELS
+from kuramotognn.models.settings import ModelInfo, ModelSettings
 
 __all__ = [
+    "GRAND",
+    "MODELS",
     "AdaptiveKuramotoGNN",
     "ContinuousGNN",
     "DelayedKuramotoGNN",
@@ -22,6 +27,8 @@ __all__ = [
     "GraphCON",
     "KuramotoConv",
     "KuramotoGNN",
+    "ModelInfo",
+    "ModelSettings",
     "PhaseGNN",
     "ResidualKuramotoGNN",
     "SakaguchiGNN",

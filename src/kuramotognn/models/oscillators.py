@@ -1,20 +1,17 @@
-"""GraphCON, and the Kuramoto family beyond KuramotoGNN itself."""
+"""The Kuramoto family beyond KuramotoGNN itself: the same network with another equation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, TypeAlias, TypedDict, Unpack
+from typing import ClassVar, Literal, TypedDict, Unpack
 
-import torch
-from torch import Tensor
+from pydantic import Field
+from torch import nn
 
-from kuramotognn.checks import check_choice
 from kuramotognn.fields import (
     AdaptiveKuramoto,
     Adjacency,
-    Attention,
-    DampedOscillators,
     DelayedKuramoto,
     Kuramoto,
     PhaseField,
@@ -22,102 +19,13 @@ from kuramotognn.fields import (
     Sakaguchi,
     SecondOrderKuramoto,
     SignedAttention,
-    SymmetricWalk,
     TimeVaryingKuramoto,
 )
 from kuramotognn.models.continuous import DEFAULT_SOLVER, ContinuousGNN, Encoder, linear_decoder
-from kuramotognn.models.kuramoto import AdjacencyName, make_adjacency
+from kuramotognn.models.kuramoto import AdjacencyName, PhaseSettings, make_adjacency
+from kuramotognn.models.settings import ModelInfo
+from kuramotognn.models.space import Choice, SearchSpace, Uniform
 from kuramotognn.solve import Solver
-
-Convolution: TypeAlias = Literal["gcn", "attention", "attention-at-every-time"]
-ActivationName: TypeAlias = Literal["relu", "tanh", "identity"]
-CONVOLUTIONS: tuple[Convolution, ...] = ("gcn", "attention", "attention-at-every-time")
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "tanh": torch.tanh,
-    "identity": torch.nn.Identity(),
-}
-
-
-class GraphCON(ContinuousGNN):
-    r"""The graph-coupled oscillator network.
-
-    .. math::
-        \dot x = y, \qquad \dot y = \sigma(A\, x W^\top + b) - \gamma x - \alpha y, \qquad X(0) = Y(0) = \psi(V), \qquad
-        z = D\, x(T) + c
-
-    from `"Graph-Coupled Oscillator Networks" <https://arxiv.org/abs/2202.02296>`_. The default solver is the paper's
-    step, ``imex``; any other integrates the same equation.
-
-    Args:
-        in_channels: width ``F`` of the node features.
-        hidden_channels: width ``d`` of the positions.
-        out_channels: number of classes.
-        time: integration time ``T``; with steps of 1, the number of the paper's layers.
-        convolution: ``A``: ``"gcn"``, symmetrically normalised with self-loops; ``"attention"`` frozen at ``X(0)``; or
-            ``"attention-at-every-time"``.
-        heads: attention heads, averaged.
-        attention_channels: total width of queries and keys, a multiple of ``heads``; ``hidden_channels`` unless given.
-        activation: ``σ``: ``"relu"`` as in the paper, ``"tanh"`` or ``"identity"``.
-        transform: learn ``W`` and ``b``; the identity otherwise.
-        residual: add the residual transform :math:`x R^\top` inside ``σ``: GraphCON-res.
-        source: add :math:`\beta x(0)` to :math:`\dot y`, ``β`` learnt from zero. The authors' code for citation graphs
-            has a source like this, ``activation="identity"`` and no transform.
-        stiffness: the number ``γ``, at least 0.
-        damping: the number ``α``, at least 0.
-        input_dropout: dropout on the features.
-        dropout: dropout on the final positions, before the decoder.
-        solver: how to integrate.
-
-    Shapes:
-        - **input:** features ``[N, F]`` dense or sparse, edge indices ``[2, E]``, edge weights ``[E]`` *(optional)*
-        - **output:** logits ``[N, out_channels]``
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        *,
-        time: float = 4.0,
-        convolution: Convolution = "gcn",
-        heads: int = 4,
-        attention_channels: int | None = None,
-        activation: ActivationName = "relu",
-        transform: bool = True,
-        residual: bool = False,
-        source: bool = False,
-        stiffness: float = 1.0,
-        damping: float = 1.0,
-        input_dropout: float = 0.0,
-        dropout: float = 0.0,
-        solver: Solver = Solver("imex", step_size=1.0),  # noqa: B008 -- frozen
-    ) -> None:
-        check_choice("convolution", convolution, CONVOLUTIONS)
-        check_choice("activation", activation, ACTIVATIONS)
-        adjacency: Adjacency = (
-            SymmetricWalk()
-            if convolution == "gcn"
-            else Attention(hidden_channels, heads=heads, width=attention_channels)
-        )
-        super().__init__(
-            Encoder(in_channels, hidden_channels, dropout=input_dropout),
-            DampedOscillators(
-                hidden_channels,
-                adjacency,
-                time_varying=convolution == "attention-at-every-time",
-                transform=transform,
-                residual=residual,
-                activation=ACTIVATIONS[activation],
-                stiffness=stiffness,
-                damping=damping,
-                source=source,
-            ),
-            linear_decoder(hidden_channels, out_channels, dropout),
-            time=time,
-            solver=solver,
-        )
 
 
 class PhaseOptions(TypedDict, total=False):
@@ -334,3 +242,175 @@ class SignedKuramotoGNN(PhaseGNN):
             phase_range=phase_range,
             solver=solver,
         )
+
+
+class VariantSettings(PhaseSettings):
+    """What the settings below share: options of :class:`PhaseGNN`."""
+
+    adjacency: AdjacencyName = Field("attention", description="Couplings: attention, or constant.")
+
+
+class ResidualSettings(VariantSettings):
+    """Settings of :class:`ResidualKuramotoGNN`."""
+
+    name: Literal["kuramotognn-res"] = "kuramotognn-res"
+
+    @staticmethod
+    def constructor() -> Callable[..., nn.Module]:
+        """The class these settings are of."""
+        return ResidualKuramotoGNN
+
+
+class SecondOrderSettings(VariantSettings):
+    """Settings of :class:`SecondOrderKuramotoGNN`."""
+
+    search_space: ClassVar[SearchSpace] = {
+        **PhaseSettings.search_space,
+        "model.damping": Uniform(0.2, 4.0),
+        "solver.method": Choice(("imex", "heun")),
+    }
+
+    name: Literal["kuramotognn-second-order"] = "kuramotognn-second-order"
+    damping: float = Field(1.0, ge=0, description="Damping α of the velocities.")
+
+    @staticmethod
+    def constructor() -> Callable[..., nn.Module]:
+        """The class these settings are of."""
+        return SecondOrderKuramotoGNN
+
+
+class TimeVaryingSettings(VariantSettings):
+    """Settings of :class:`TimeVaryingKuramotoGNN`."""
+
+    name: Literal["kuramotognn-tv"] = "kuramotognn-tv"
+
+    @staticmethod
+    def constructor() -> Callable[..., nn.Module]:
+        """The class these settings are of."""
+        return TimeVaryingKuramotoGNN
+
+
+class LagSettings(VariantSettings):
+    """Settings of :class:`SakaguchiGNN`."""
+
+    search_space: ClassVar[SearchSpace] = {**PhaseSettings.search_space, "model.lag": Uniform(-1.0, 1.0)}
+
+    name: Literal["kuramotognn-lag"] = "kuramotognn-lag"
+    lag: float = Field(0.3, description="Phase lag λ in radians.")
+
+    @staticmethod
+    def constructor() -> Callable[..., nn.Module]:
+        """The class these settings are of."""
+        return SakaguchiGNN
+
+
+class DelaySettings(VariantSettings):
+    """Settings of :class:`DelayedKuramotoGNN`."""
+
+    search_space: ClassVar[SearchSpace] = {
+        **PhaseSettings.search_space,
+        "model.delay": Choice((0.5, 1.0, 1.5, 2.0)),
+        "solver.step_size": Choice((0.25, 0.5)),
+    }
+
+    name: Literal["kuramotognn-delay"] = "kuramotognn-delay"
+    delay: float = Field(0.5, ge=0, description="Delay τ of the neighbours' signals, no shorter than a step.")
+
+    @staticmethod
+    def constructor() -> Callable[..., nn.Module]:
+        """The class these settings are of."""
+        return DelayedKuramotoGNN
+
+
+class AdaptiveSettings(VariantSettings):
+    """Settings of :class:`AdaptiveKuramotoGNN`."""
+
+    search_space: ClassVar[SearchSpace] = {**PhaseSettings.search_space, "model.rate": Uniform(0.0, 1.0)}
+
+    name: Literal["kuramotognn-adaptive"] = "kuramotognn-adaptive"
+    rate: float = Field(0.1, ge=0, description="Rate ε at which couplings change.")
+
+    @staticmethod
+    def constructor() -> Callable[..., nn.Module]:
+        """The class these settings are of."""
+        return AdaptiveKuramotoGNN
+
+
+class SignedSettings(PhaseSettings):
+    """Settings of :class:`SignedKuramotoGNN`."""
+
+    name: Literal["kuramotognn-signed"] = "kuramotognn-signed"
+
+    @staticmethod
+    def constructor() -> Callable[..., nn.Module]:
+        """The class these settings are of."""
+        return SignedKuramotoGNN
+
+
+KURAMOTOGNN = "Nguyen et al., AISTATS 2024, arXiv:2311.03260"
+
+MODELS = (
+    ModelInfo(
+        name="kuramotognn-res",
+        settings=ResidualSettings,
+        equation="dx_i/dt = ω_i + K Σ_j a_ij sin(x_j − x_i) + R x_i",
+        reference=f"{KURAMOTOGNN}, supplement",
+        cost="as kuramotognn, and a d × d product a node: O(E d + N d²)",
+        use="heterophilic graphs, where a node's own state must count",
+        fused="each evaluation's coupling",
+    ),
+    ModelInfo(
+        name="kuramotognn-second-order",
+        settings=SecondOrderSettings,
+        equation="dx_i/dt = y_i,  dy_i/dt = ω_i + K Σ_j a_ij sin(x_j − x_i) − α y_i,  Y(0) = X(0)",
+        reference=f"{KURAMOTOGNN}, supplement (which writes −ω_i)",
+        cost="as kuramotognn, with twice the state",
+        use="oscillators with inertia; the second-order relative of graphcon. Strong damping gives kuramotognn",
+        fused="each evaluation's coupling",
+    ),
+    ModelInfo(
+        name="kuramotognn-tv",
+        settings=TimeVaryingSettings,
+        equation="dx_i/dt = ω_i + K Σ_j a_ij(X(t)) sin(x_j − x_i)",
+        reference=f"{KURAMOTOGNN}, with attention as in GRAND-nl, arXiv:2106.10934",
+        cost="kuramotognn's and attention's at every evaluation: O(E d + N d²)",
+        use="when the attention at X(0) is not trusted; several times the cost",
+        fused="each evaluation's coupling and attention",
+    ),
+    ModelInfo(
+        name="kuramotognn-lag",
+        settings=LagSettings,
+        equation="dx_i/dt = ω_i + K Σ_j a_ij sin(x_j − x_i − λ)",
+        reference="Sakaguchi and Kuramoto, Prog. Theor. Phys. 76 (1986) 576",
+        cost="as kuramotognn, and sine and cosine once more",
+        use="frustrated synchrony: locked nodes turn slower than their frequencies; λ = 0 is kuramotognn",
+        fused="each evaluation's sparse product",
+    ),
+    ModelInfo(
+        name="kuramotognn-delay",
+        settings=DelaySettings,
+        equation="dx_i/dt = ω_i + K Σ_j a_ij sin(x_j(t − τ) − x_i(t)),  X(t < 0) = X(0)",
+        reference="Yeung and Strogatz, Phys. Rev. Lett. 82 (1999) 648",
+        cost="as kuramotognn, and sine and cosine once more; fixed steps no longer than τ",
+        use="signals that take time; τ = 0 is kuramotognn",
+        fused="each evaluation's sparse product",
+    ),
+    ModelInfo(
+        name="kuramotognn-adaptive",
+        settings=AdaptiveSettings,
+        equation="dx_i/dt = ω_i + K Σ_j a_ij sin(x_j − x_i),  da_ij/dt = ε(a_ij(0) mean cos(x_j − x_i) − a_ij)",
+        reference="Seliger, Young and Tsimring, Phys. Rev. E 65 (2002) 041906",
+        cost="kuramotognn's, and a gather of 2d numbers an edge: O(E d) with E d temporaries",
+        use="couplings that follow agreement: edges between nodes out of phase fade; ε = 0 is kuramotognn",
+        fused="each evaluation's coupling, not the change of the couplings",
+    ),
+    ModelInfo(
+        name="kuramotognn-signed",
+        settings=SignedSettings,
+        equation="dx_i/dt = ω_i + K Σ_j α_ij κ_ij sin(x_j − x_i),  κ_ij = sign(w_ij) tanh(b + ⟨P x_i, Q x_j⟩/√d)",
+        reference=f"{KURAMOTOGNN}, supplement: individual couplings, attraction and repulsion",
+        cost="as kuramotognn",
+        use="heterophilic graphs, negative edge weights, cluster synchrony; κ = 1 is kuramotognn",
+        fused="whole flow in one operator",
+    ),
+)
