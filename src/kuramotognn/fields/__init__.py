@@ -2,7 +2,7 @@
 
 from kuramotognn.fields.base import DelayedDynamics, Dynamics, Field, SecondOrderDynamics
 from kuramotognn.fields.coupling import Adjacency, Attention, RandomWalk, SignedAttention, SymmetricWalk
-from kuramotognn.fields.diffusion import Diffusion, DiffusionDynamics
+from kuramotognn.fields.diffusion import Diffusion, DiffusionDynamics, Source, TimeVaryingDiffusionDynamics
 from kuramotognn.fields.kuramoto import Interaction, Kuramoto, KuramotoDynamics, PhaseField
 from kuramotognn.fields.oscillator import (
     DampedOscillatorDynamics,
@@ -50,7 +50,9 @@ __all__ = [
     "SecondOrderKuramoto",
     "SecondOrderKuramotoDynamics",
     "SignedAttention",
+    "Source",
     "SymmetricWalk",
+    "TimeVaryingDiffusionDynamics",
     "TimeVaryingKuramoto",
     "TimeVaryingKuramotoDynamics",
 ]

@@ -159,10 +159,11 @@ class PhaseSettings(FlowSettings):
         "model.heads": Choice((1, 2, 4, 8)),
         "model.input_dropout": Uniform(0.2, 0.8),
         "model.dropout": Uniform(0.0, 0.7),
+        "model.phase_range": Choice((None, (0.0, 3.14159))),
         "solver.step_size": Choice((0.25, 0.5, 1.0)),
         "training.optimiser": Choice(("adam", "adamax", "rmsprop")),
         "training.learning_rate": LogUniform(0.002, 0.03),
-        "training.weight_decay": LogUniform(0.01, 0.4),
+        "training.weight_decay": LogUniform(0.005, 0.3),
     }
 
     coupling: float = Field(1.0, gt=0, description="Coupling strength K.")
