@@ -25,12 +25,16 @@ from kuramotognn.fields import (
 from kuramotognn.graph import Graph, largest_component
 from kuramotognn.kernels import backend_in_use, set_backend, use_backend
 from kuramotognn.models import (
+    GAT,
+    GCN,
+    GCNII,
     GRAND,
     MODELS,
     AdaptiveKuramotoGNN,
     ContinuousGNN,
     DelayedKuramotoGNN,
     GraphCON,
+    GraphSAGE,
     KuramotoConv,
     KuramotoGNN,
     ModelInfo,
@@ -91,6 +95,10 @@ __all__ = [  # noqa: RUF022
     "SignedKuramotoGNN",
     "GraphCON",
     "GRAND",
+    "GCN",
+    "GAT",
+    "GraphSAGE",
+    "GCNII",
     "ModelSettings",
     "ModelInfo",
     "MODELS",
