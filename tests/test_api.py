@@ -7,7 +7,8 @@ PUBLIC = """
     __version__ load_dataset NodeDataset random_per_class Split normalise_features SparseFeatures largest_component
     Graph set_backend use_backend backend_in_use Field Dynamics Attention RandomWalk
     Kuramoto KuramotoDynamics Diffusion DiffusionDynamics Solver integrate Solution SolverError
-    ContinuousGNN KuramotoConv KuramotoGNN TrainingConfig fit EpochMetrics TrainResult predict
+    ContinuousGNN KuramotoConv KuramotoGNN GRAND ModelSettings ModelInfo MODELS
+    TrainingConfig fit EpochMetrics TrainResult predict
 """
 
 

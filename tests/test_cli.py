@@ -50,6 +50,23 @@ def test_file_and_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert (used["seed"], used["training"]["epochs"], used["model"]["hidden_channels"]) == (3, 1, 8)
 
 
+def test_the_model_decides_the_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--model", "grand-l", "--help"]) == 0
+    grand = capsys.readouterr().out
+    assert "--model.time" in grand
+    assert "--model.coupling" not in grand
+    assert main(["train", "--help"]) == 0
+    assert "--model.coupling" in capsys.readouterr().out
+    for index, spelled in enumerate((["--model", "grand-l"], ["--model=grand-l"], ["--model.name", "grand-l"])):
+        assert main(["train", *QUICK, *spelled, "--json", "--out", str(tmp_path / str(index))]) == 0
+        used = json.loads(capsys.readouterr().out)["config"]["model"]
+        assert (used["name"], used["time"]) == ("grand-l", 1.0)
+    file = tmp_path / "mine.toml"
+    file.write_text('[model]\nname = "grand-l"\n')
+    assert main(["train", "--config", str(file), "--model.coupling", "3"]) == 2
+    assert "grand-l has no setting model.coupling" in capsys.readouterr().err
+
+
 def test_evaluate(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(run_folder)]) == 0
     assert "computed again (recorded)" in " ".join(capsys.readouterr().out.split())
@@ -88,7 +105,13 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "sentence"),
     [
         (["train", "--dataset", "coora"], "unknown dataset 'coora'; did you mean 'cora'?"),
-        (["train", "--model.tme", "3"], "Did you mean --model.time?"),
+        (["train", "--model.tme", "3"], "kuramotognn has no setting model.tme; did you mean 'time'?"),
+        (
+            ["train", "--model", "grand-l", "--model.coupling", "3"],
+            "grand-l has no setting model.coupling; it has",
+        ),
+        (["train", "--model", "gran"], "unknown model 'gran'; did you mean 'grand-l'?"),
+        (["train", "--trainin.epochs", "3"], "Did you mean --training.epochs?"),
         (["train", "--model.time", "-1"], "model.time must be positive, got -1"),
         (["train", "--model.time", "0"], "model.time must be positive, got 0"),
         (["train", "--model.coupling", "0"], "model.coupling must be positive, got 0"),
@@ -125,7 +148,7 @@ def test_mistakes_get_one_sentence_and_exit_code_two(
 
 def test_config_files_with_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.toml"
-    for content, sentence in [("[model]\ntme = 3", "did you mean 'model.time'?"), ("= 3", "is not TOML")]:
+    for content, sentence in [("[model]\ntme = 3", "did you mean 'time'?"), ("= 3", "is not TOML")]:
         file.write_text(content)
         assert main(["train", "--config", str(file)]) == 2
         assert sentence in capsys.readouterr().err

@@ -15,7 +15,7 @@ from kuramotognn.fields import (
 )
 from kuramotognn.graph import Graph, largest_component
 from kuramotognn.kernels import backend_in_use, set_backend, use_backend
-from kuramotognn.models import ContinuousGNN, KuramotoConv, KuramotoGNN
+from kuramotognn.models import GRAND, MODELS, ContinuousGNN, KuramotoConv, KuramotoGNN, ModelInfo, ModelSettings
 from kuramotognn.solve import Solution, Solver, SolverError, integrate
 from kuramotognn.training import EpochMetrics, TrainingConfig, TrainResult, fit, predict
 
@@ -48,6 +48,10 @@ __all__ = [  # noqa: RUF022
     "ContinuousGNN",
     "KuramotoConv",
     "KuramotoGNN",
+    "GRAND",
+    "ModelSettings",
+    "ModelInfo",
+    "MODELS",
     "TrainingConfig",
     "fit",
     "EpochMetrics",

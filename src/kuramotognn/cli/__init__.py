@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 
 import pydantic
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, UnknownOptionError
 from cyclopts import ValidationError as FlagError
 
-from kuramotognn.cli import datasets, train  # noqa: F401  (importing a module registers its commands)
-from kuramotognn.cli.base import app
-from kuramotognn.experiments.config import explain
+from kuramotognn.cli import datasets, simulate, train  # noqa: F401  (importing a module registers its commands)
+from kuramotognn.cli.base import app, prepare
+from kuramotognn.experiments.config import explain, no_such_setting
+from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.solve import SolverError
 
 USER_ERROR = 2
@@ -21,7 +22,9 @@ USER_ERROR = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake is one sentence and exit code 2, never a traceback."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
+    model = DEFAULT_MODEL
     try:
+        model, tokens = prepare(tokens)
         app(tokens, exit_on_error=False, print_error=False, result_action="return_none")
     except KeyboardInterrupt:
         return _complain("interrupted; what was finished is kept, go on with --resume and the run's folder", 130)
@@ -30,6 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         cause = error.__cause__
         return _complain(explain(cause) if isinstance(cause, pydantic.ValidationError) else str(error))
+    except UnknownOptionError as error:
+        flag = error.token.keyword or "" if error.token else ""
+        if not flag.startswith("--model."):
+            return _complain(str(error))
+        return _complain(no_such_setting(model, flag.removeprefix("--").replace("-", "_")))
     except (CycloptsError, ValueError, SolverError, OSError) as error:
         if os.environ.get("KURAMOTOGNN_DEBUG"):
             raise

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from kuramotognn.cli.base import PLAIN, Output, app
+from kuramotognn.cli.base import PLAIN, Output, app, configurable
 from kuramotognn.experiments.config import Config, Resolved, read_toml, resolve
 from kuramotognn.experiments.run import (
     Evaluation,
@@ -30,6 +30,7 @@ from kuramotognn.training import EpochMetrics
 
 
 @app.command
+@configurable
 def train(
     *,
     settings: Annotated[Config | None, Parameter(name="*")] = None,
@@ -40,7 +41,7 @@ def train(
 ) -> None:
     """Train a model on several splits of a data set, and save everything in a run folder.
 
-    Flags override --config, which overrides what is recommended for the data set.
+    Flags override --config, which overrides what is recommended for the model on the data set.
     """
     flags = settings.model_dump(exclude_unset=True) if settings else {}
     if resume is not None:
