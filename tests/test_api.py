@@ -9,6 +9,7 @@ PUBLIC = """
     Kuramoto KuramotoDynamics Diffusion DiffusionDynamics Solver integrate Solution SolverError
     ContinuousGNN KuramotoConv KuramotoGNN GRAND ModelSettings ModelInfo MODELS
     TrainingConfig fit EpochMetrics TrainResult predict
+    oversmoothing_profile Profile is_oversmoothing Decay
 """
 
 

@@ -10,8 +10,14 @@ import pydantic
 from cyclopts import CycloptsError, UnknownOptionError
 from cyclopts import ValidationError as FlagError
 
-from kuramotognn.cli import datasets, simulate, train  # noqa: F401  (importing a module registers its commands)
-from kuramotognn.cli.base import app, prepare
+from kuramotognn.cli import (  # noqa: F401  (importing a module registers its commands)
+    datasets,
+    diagnose,
+    simulate,
+    theory,
+    train,
+)
+from kuramotognn.cli.base import CheckError, app, prepare
 from kuramotognn.experiments.config import explain, no_such_setting
 from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.solve import SolverError
@@ -28,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app(tokens, exit_on_error=False, print_error=False, result_action="return_none")
     except KeyboardInterrupt:
         return _complain("interrupted; what was finished is kept, go on with --resume and the run's folder", 130)
+    except CheckError as failure:
+        return _complain(str(failure), 1)
     except FlagError as error:
         if os.environ.get("KURAMOTOGNN_DEBUG"):
             raise

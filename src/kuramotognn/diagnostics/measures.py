@@ -1,4 +1,4 @@
-r"""How alike the nodes' states are: pure functions of a state ``[N, d]``, of a graph where neighbours matter, of labels.
+r"""How alike the nodes' states are: pure functions of a state ``[N, d]``, and of a graph or labels where those matter.
 
 Everything is computed in float64 and in blocks, so that memory does not grow with the number of edges or of pairs.
 Differences are formed before they are squared: a closed form such as :math:`\operatorname{tr}(X^\top L X)` loses all
@@ -29,7 +29,7 @@ def order_parameter(x: Nodes) -> Tensor:
 
 
 def local_order_parameter(x: Nodes, graph: Graph) -> Tensor:
-    r""":math:`r_k e^{i\phi_k} = \sum_j a_{kj} e^{i x_j}` with rows of weights normalised to sum one, ``[N, d]`` complex.
+    r""":math:`r_k e^{i\phi_k} = \sum_j a_{kj} e^{i x_j}` with rows of weights that sum to one, ``[N, d]`` complex.
 
     A node without neighbours gets 0.
     """
@@ -119,7 +119,7 @@ def mean_pairwise_distance(x: Nodes, *, pairs: tuple[Index, Index] | None = None
 
 
 def mean_squared_distance(x: Nodes) -> float:
-    r"""The mean of :math:`\lVert x_i - x_j \rVert^2` over all pairs: twice the unbiased variance, summed over channels."""
+    r"""The mean of :math:`\lVert x_i - x_j \rVert^2` over all pairs: twice the sample variance, over all channels."""
     x = _state(x)
     return float(2 * x.var(dim=0).sum()) if x.size(0) > 1 else 0.0
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
 
 from kuramotognn.checks import check_choice
 from kuramotognn.diagnostics import measures as m
@@ -91,7 +90,7 @@ class Profile:
     Attributes:
         model: what was measured.
         unit: ``layer`` or ``time``.
-        depth: layer numbers from 1, or times from 0.
+        depth: number of layers passed, or time.
         width: channels of the state at each depth.
         measures: values at each depth, by name.
         floor: the value that rounding errors alone could give, for measures that go to zero.
@@ -103,6 +102,11 @@ class Profile:
     width: tuple[int, ...]
     measures: Mapping[str, tuple[float, ...]]
     floor: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    @property
+    def usual_width(self) -> int:
+        """The most frequent width."""
+        return max(set(self.width), key=self.width.count)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -141,8 +145,9 @@ def oversmoothing_profile(
     """Measure how alike nodes become over the depth of a model; nothing is kept of the states.
 
     A :class:`~kuramotognn.ContinuousGNN` is measured along its flow. Any other model is called once, in evaluation mode
-    and without gradients, and measured after each of its message-passing layers (hooks see every call, so a layer that
-    is used twice counts twice).
+    and without gradients. Depth l is the state that enters message-passing layer l + 1, so that activation,
+    normalisation and skip connections after layer l are part of it; the last depth is what the last layer gives. Hooks
+    see every call: a layer that is used twice counts twice.
 
     Args:
         model: any module called as ``model(x, edge_index[, edge_weight])``.
@@ -207,8 +212,7 @@ def is_oversmoothing(profile: Profile, measure: str = "pairwise-distance") -> De
     if measure not in profile.floor:
         able = ", ".join(profile.floor)
         raise ValueError(f"{measure} does not go to zero when nodes become equal; take one of {able}")
-    usual = max(set(profile.width), key=profile.width.count)
-    kept = [k for k, width in enumerate(profile.width) if width == usual]
+    kept = [k for k, width in enumerate(profile.width) if width == profile.usual_width]
     return fit_decay(
         [profile.depth[k] for k in kept],
         [profile.measures[measure][k] for k in kept],
@@ -304,33 +308,50 @@ def _over_layers(model: nn.Module, data: Any, layers: Sequence[nn.Module] | None
         raise ValueError(
             f"{type(model).__name__} has no message-passing layer; name the modules to look at with layers="
         )
-    calls = 0
+    calls, last = 0, None
 
-    def look(module: nn.Module, inputs: object, output: Any) -> None:
-        nonlocal calls
-        calls += 1
-        meter.read(float(calls), output[0] if isinstance(output, tuple) else output)
+    def look(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        nonlocal calls, last
+        state = _first_state([*args, *kwargs.values()])
+        # What enters the first layer is the state at depth 0, unless it is the data themselves.
+        if state is not None and (calls or state.size(-1) != data.x.shape[1]):
+            meter.read(float(calls), state)
+        calls, last = calls + 1, _first_state([output])
 
-    hooks = [layer.register_forward_hook(look) for layer in watched]
+    hooks = [layer.register_forward_hook(look, with_kwargs=True) for layer in watched]
     try:
-        x = data.x.to_dense() if isinstance(data.x, SparseFeatures) and not _takes_sparse(model) else data.x
+        x = data.x.to_dense() if isinstance(data.x, SparseFeatures) and not _is_ours(model) else data.x
         weight = getattr(data, "edge_weight", None)
         model(x, data.edge_index) if weight is None else model(x, data.edge_index, weight)
     finally:
         for hook in hooks:
             hook.remove()
-    if not calls:
-        raise ValueError(f"no layer of {type(model).__name__} that is looked at was called")
+    if last is None:
+        raise ValueError(f"no layer of {type(model).__name__} that is looked at was called with a state of the nodes")
+    meter.read(float(calls), last)
+
+
+def _first_state(values: Sequence[Any]) -> Tensor | None:
+    """The first tensor of real numbers; of a pair (sources, targets) the targets."""
+    for value in values:
+        state = value[-1] if isinstance(value, tuple) and isinstance(value[-1], Tensor) else value
+        if isinstance(value, tuple) and not (isinstance(state, Tensor) and state.is_floating_point()):
+            state = value[0]
+        if isinstance(state, Tensor) and state.is_floating_point():
+            return state
+    return None
 
 
 def _message_passing_layers(model: nn.Module) -> list[nn.Module]:
     """The outermost layers: one that is built of others counts once."""
-    if isinstance(model, MessagePassing | KuramotoConv):
+    from torch_geometric.nn import MessagePassing  # Takes seconds to load.
+
+    if isinstance(model, MessagePassing | KuramotoConv) or type(model).__module__ == "kuramotognn.models.layers":
         return [model]
     return [layer for child in model.children() for layer in _message_passing_layers(child)]
 
 
-def _takes_sparse(model: nn.Module) -> bool:
+def _is_ours(model: nn.Module) -> bool:
     """Models of this library take sparse features; others get dense ones."""
     return type(model).__module__.startswith("kuramotognn.")
 

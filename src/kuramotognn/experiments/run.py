@@ -175,10 +175,7 @@ def evaluate_run(folder: Path) -> list[Evaluation]:
 def predict_run(folder: Path, split: int | None = None) -> str:
     """Predictions of one split's model (the first finished one unless named) for every node, as CSV."""
     task = Task.from_config(load_config(folder))
-    finished = finished_splits(folder, task.config)
-    number = finished[0] if split is None else split
-    if number not in finished:
-        raise ConfigError(f"split {number} is not among the finished splits of {str(folder)!r}: {finished}")
+    number = finished_split(folder, task.config, split)
     return predictions_csv(task, _stored_logits(task, folder, load_split(folder, number)), task.split(number))
 
 
@@ -189,6 +186,14 @@ def finished_splits(folder: Path, config: Config) -> list[int]:
     if not finished:
         raise ConfigError(f"no split of {str(folder)!r} is finished; go on with --resume {folder}")
     return finished
+
+
+def finished_split(folder: Path, config: Config, wanted: int | None) -> int:
+    """The wanted split if it is finished, the first finished one if none is wanted."""
+    finished = finished_splits(folder, config)
+    if wanted is not None and wanted not in finished:
+        raise ConfigError(f"split {wanted} is not among the finished splits of {str(folder)!r}: {finished}")
+    return finished[0] if wanted is None else wanted
 
 
 def split_folder(folder: Path, number: int) -> Path:
@@ -313,6 +318,11 @@ def _evaluate_split(task: Task, folder: Path, number: int) -> Evaluation:
 
 
 def _stored_logits(task: Task, folder: Path, recorded: SplitResult) -> Logits:
+    return predict(stored_model(task, folder, recorded), task.x, task.graph, time=recorded.time)
+
+
+def stored_model(task: Task, folder: Path, recorded: SplitResult) -> nn.Module:
+    """The trained model of a split."""
     model = task.model()
     tensors, _ = read_tensors(split_folder(folder, recorded.split) / MODEL)
     try:
@@ -320,7 +330,7 @@ def _stored_logits(task: Task, folder: Path, recorded: SplitResult) -> Logits:
     except RuntimeError as error:
         first = " ".join(str(error).split("\n\t")[1:2])
         raise ConfigError(f"{MODEL} of split {recorded.split} does not fit the model of {CONFIG}: {first}") from error
-    return predict(model, task.x, task.graph, time=recorded.time)
+    return model
 
 
 def _mean_and_std(values: Sequence[float]) -> dict[str, float]:

@@ -98,7 +98,7 @@ def _smooths(graph: Graph, x0: Tensor, omega: Tensor) -> float:
 
 
 def _frequency_spreads() -> list[float]:
-    """Largest difference of frequencies over the last tenth of the time, for each ratio K / K_c; one ratio a channel."""
+    """Largest difference of frequencies over the last tenth of the time for each K / K_c, one a channel."""
     graph = complete_graph(20)
     omega = torch.linspace(-1, 1, 20, dtype=torch.float64)[:, None]
     coupling = critical_coupling(omega) * torch.tensor(RATIOS, dtype=torch.float64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.nn import GCN
 
 from kuramotognn.diagnostics import Decay, fit_decay
 from kuramotognn.fields import DiffusionDynamics, Dynamics, KuramotoDynamics
@@ -144,6 +143,8 @@ def _gradients(graph: Graph, v: Tensor, model: str) -> list[float]:
 
 def _gcn_gradients(graph: Graph, v: Tensor) -> list[float]:
     """‖∂J/∂W‖ for the first layer's weight, the geometric mean over three draws of the weights."""
+    from torch_geometric.nn import GCN  # Takes seconds to load.
+
     target = normal(v.size(0), 1, seed=8)
     norms = []
     for depth in DEPTHS:
