@@ -17,7 +17,7 @@ from kuramotognn.files import write_atomically
 if TYPE_CHECKING:
     from kuramotognn.diagnostics import Decay, Profile
 
-COLUMNS = 5
+COLUMNS = 4
 """Depths that a table shows."""
 
 
@@ -141,8 +141,6 @@ def _labels(runs: tuple[Path, ...], models: list[str]) -> list[str]:
 
 
 def _table(profile: Profile, decays: dict[str, Decay]) -> Table:
-    from kuramotognn.diagnostics.pictures import name_of
-
     last = len(profile.depth) - 1
     shown = sorted({round(k * last / (COLUMNS - 1)) for k in range(COLUMNS)})
     table = Table(title=f"{profile.model}: how alike nodes become with depth")
@@ -152,5 +150,5 @@ def _table(profile: Profile, decays: dict[str, Decay]) -> Table:
     table.add_column("decay", no_wrap=True)
     for name, values in profile.measures.items():
         law = decays[name].law if name in decays else ""
-        table.add_row(name_of(name), *(f"{values[k]:.3g}" for k in shown), law)
+        table.add_row(name, *(f"{values[k]:.3g}" for k in shown), law)
     return table
