@@ -11,7 +11,7 @@ from kuramotognn.experiments.config import (
     Config,
     ConfigError,
     SolverConfig,
-    _flatten,
+    flatten,
     parse,
     read_toml,
     recommended,
@@ -82,7 +82,7 @@ def test_solver_settings_are_the_solvers() -> None:
 
 def test_a_search_space_names_settings() -> None:
     for name, info in MODELS.items():
-        known = dict(_flatten(Config(model=info.settings()).model_dump()))
+        known = dict(flatten(Config(model=info.settings()).model_dump()))
         assert set(info.settings.search_space) <= set(known), name
 
 

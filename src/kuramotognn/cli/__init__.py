@@ -5,24 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pydantic
 from cyclopts import CycloptsError, UnknownOptionError
 from cyclopts import ValidationError as FlagError
 
-from kuramotognn.cli import (  # noqa: F401  (importing a module registers its commands)
-    datasets,
-    diagnose,
-    simulate,
-    theory,
-    train,
-)
 from kuramotognn.cli.base import CheckError, app, prepare
 from kuramotognn.experiments.config import explain, no_such_setting
 from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.solve import SolverError
 
 USER_ERROR = 2
+
+for _module in iter_modules(__path__, f"{__name__}."):
+    import_module(_module.name)  # Importing a module registers its commands.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,8 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         model, tokens = prepare(tokens)
         app(tokens, exit_on_error=False, print_error=False, result_action="return_none")
-    except KeyboardInterrupt:
-        return _complain("interrupted; what was finished is kept, go on with --resume and the run's folder", 130)
+    except KeyboardInterrupt as error:
+        how = str(error) or "go on with --resume and the run's folder"
+        return _complain(f"interrupted; what was finished is kept, {how}", 130)
     except CheckError as failure:
         return _complain(str(failure), 1)
     except FlagError as error:

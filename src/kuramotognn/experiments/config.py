@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union
 
 import tomli_w
 import torch
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from kuramotognn.checks import did_you_mean
-from kuramotognn.data import NodeDataset, Split, dataset_name, random_per_class
-from kuramotognn.features import Normalisation
+from kuramotognn.data import dataset_name
+from kuramotognn.experiments.data_config import ONE_SPLIT, DataConfig
 from kuramotognn.kernels import Backend
 from kuramotognn.models.kuramoto import KuramotoSettings
 from kuramotognn.models.registry import DEFAULT_MODEL, MODELS, find_model, unknown_model
@@ -28,27 +28,6 @@ class Strict(BaseModel):
     """Unknown keys are errors, values are not changed after validation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class DataConfig(Strict):
-    """What is read, and which nodes train, select and test."""
-
-    protocol: Literal["random-per-class"] = Field("random-per-class", description="How nodes are split.")
-    per_class: int = Field(20, ge=1, description="Training nodes a class.")
-    development: int = Field(1500, ge=1, description="Nodes drawn for training and validation together.")
-    largest_component: bool = Field(True, description="Keep the largest connected component only.")
-    normalisation: Normalisation = Field("row-sum", description="Scaling of each node's features.")
-    self_loops: bool = Field(False, description="Add an edge from every node to itself.")
-
-    def split(self, dataset: NodeDataset, number: int) -> Split:
-        """Split ``number`` of this protocol."""
-        return random_per_class(
-            dataset.y,
-            number,
-            per_class=self.per_class,
-            development=self.development,
-            class_names=dataset.class_names,
-        )
 
 
 class SolverConfig(Strict):
@@ -97,7 +76,7 @@ class Config(Strict):
     """Everything that decides a run's numbers."""
 
     dataset: str = Field("cora", description="Name of the data set; see `kuramotognn datasets`.")
-    splits: int = Field(5, ge=1, description="How many splits to train on.")
+    splits: int = Field(5, ge=1, description="How many splits to train on (1 where a protocol has no more).")
     first_split: int = Field(0, ge=0, description="Number of the first split; tuning uses 1000 and up.")
     seed: int = Field(0, ge=0, description="Seed of initialisation and dropout.")
     device: str = Field("cpu", description="Where to compute: cpu, cuda, cuda:1, …")
@@ -124,6 +103,13 @@ class Config(Strict):
     def _known_dataset(cls, name: str) -> str:
         return dataset_name(name)
 
+    @model_validator(mode="after")
+    def _data_of_the_dataset(self) -> Config:
+        self.__dict__["data"] = self.data.for_dataset(self.dataset)
+        if "splits" not in self.model_fields_set and self.data.protocol in ONE_SPLIT:
+            self.__dict__["splits"] = 1
+        return self
+
     def to_toml(self) -> str:
         """These settings as a file that :func:`read_toml` reads back."""
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
@@ -144,24 +130,26 @@ class Resolved:
 def resolve(flags: Mapping[str, Any], file: Mapping[str, Any] | None = None) -> Resolved:
     """Merge settings: flag > file > what is recommended for the model on the data set > default.
 
-    When a flag names another model than the file, the file's table ``[model]`` is not for it and is left out.
+    When a flag names another model than the file, the file's table ``[model]`` is not for it and is left out. A file
+    that says ``recommended = false`` is whole: what it leaves out is the default.
     """
-    file = file or {}
+    file = dict(file or {})
     dataset = str(flags.get("dataset", file.get("dataset", "cora")))
     model = chosen_model(flags, file)
     if model != chosen_model(file, flags):
-        file = {key: value for key, value in file.items() if key != "model"}
-    layers = [("recommended", recommended(dataset, model)), ("file", file), ("flag", flags)]
+        file.pop("model")
+    start = recommended(dataset, model) if _switch(file, "recommended", True) else {}
+    layers = [("recommended", start), ("file", file), ("flag", flags)]
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for source, layer in layers:
-        for key, value in _flatten(layer):
-            for rival in _replaced_by(key, value):
+        for key, value in flatten(layer):
+            for rival in replaced_by(key, value):
                 merged.pop(rival, None)
                 sources.pop(rival, None)
             merged[key], sources[key] = value, source
-    config = parse(_nest(merged))
-    everything = {key: sources.get(key, "default") for key, _ in _flatten(config.model_dump())}
+    config = parse(nest(merged))
+    everything = {key: sources.get(key, "default") for key, _ in flatten(config.model_dump())}
     return Resolved(config, everything)
 
 
@@ -231,7 +219,15 @@ def recommended(dataset: str, model: str) -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def _replaced_by(key: str, value: object) -> tuple[str, ...]:
+def _switch(settings: dict[str, Any], name: str, default: bool) -> bool:
+    """Take an on-off switch that is no setting out of a file's content."""
+    value = settings.pop(name, default)
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be true or false, got {value!r}")
+    return value
+
+
+def replaced_by(key: str, value: object) -> tuple[str, ...]:
     """Settings of lower precedence that a setting rules out: a step size and a number of steps exclude each other."""
     if key == "solver.steps":
         return ("solver.step_size",)
@@ -242,15 +238,17 @@ def _replaced_by(key: str, value: object) -> tuple[str, ...]:
     return ()
 
 
-def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings under dotted names: ``model.time``."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
+            yield from flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
 
-def _nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """The tree that :func:`flatten` came from."""
     nested: dict[str, Any] = {}
     for path, value in flat.items():
         *parents, key = path.split(".")
