@@ -12,6 +12,7 @@ PUBLIC = """
     SakaguchiGNN DelayedKuramotoGNN AdaptiveKuramotoGNN SignedKuramotoGNN GraphCON GRAND GCN GAT
     GraphSAGE GCNII ModelSettings ModelInfo MODELS
     TrainingConfig fit EpochMetrics TrainResult predict
+    oversmoothing_profile Profile is_oversmoothing Decay
 """
 
 

@@ -2,6 +2,7 @@
 
 from kuramotognn._version import __version__
 from kuramotognn.data import NodeDataset, Split, load_dataset, random_per_class
+from kuramotognn.diagnostics import Decay, Profile, is_oversmoothing, oversmoothing_profile
 from kuramotognn.features import SparseFeatures, normalise_features
 from kuramotognn.fields import (
     AdaptiveKuramoto,
@@ -107,4 +108,8 @@ __all__ = [  # noqa: RUF022
     "EpochMetrics",
     "TrainResult",
     "predict",
+    "oversmoothing_profile",
+    "Profile",
+    "is_oversmoothing",
+    "Decay",
 ]

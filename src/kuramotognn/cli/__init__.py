@@ -12,7 +12,7 @@ import pydantic
 from cyclopts import CycloptsError, UnknownOptionError
 from cyclopts import ValidationError as FlagError
 
-from kuramotognn.cli.base import app, prepare
+from kuramotognn.cli.base import CheckError, app, prepare
 from kuramotognn.experiments.config import explain, no_such_setting
 from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.solve import SolverError
@@ -33,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         how = str(error) or "go on with --resume and the run's folder"
         return _complain(f"interrupted; what was finished is kept, {how}", 130)
+    except CheckError as failure:
+        return _complain(str(failure), 1)
     except FlagError as error:
         if os.environ.get("KURAMOTOGNN_DEBUG"):
             raise
