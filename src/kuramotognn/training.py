@@ -17,6 +17,7 @@ from kuramotognn.data.splits import Split
 from kuramotognn.features import Features, check_features, compact_features
 from kuramotognn.graph import Graph
 from kuramotognn.models.continuous import ContinuousGNN
+from kuramotognn.models.discrete import DiscreteGNN
 from kuramotognn.solve import solver_errors
 from kuramotognn.typing import EdgeIndex, Index, Labels, Logits
 
@@ -101,7 +102,8 @@ def fit(
     """Train ``model`` on the split's training nodes and keep the epoch that validates best.
 
     Args:
-        model: called as ``model(x, edges)``; any PyG model is.
+        model: called as ``model(x, edges)``; any PyG model is. A module in it that has a method ``set_training_nodes``
+            is told the split's training nodes.
         x: ``[N, F]`` features, sparse or dense; made sparse when nearly empty and the model can take it.
         edges: a graph, or PyG's ``edge_index``.
         y: ``[N]`` classes.
@@ -113,12 +115,15 @@ def fit(
     """
     config = config or TrainingConfig()
     check_features(x)
-    if isinstance(model, ContinuousGNN):
+    if isinstance(model, ContinuousGNN | DiscreteGNN):
         x = compact_features(x)
         if not isinstance(edges, Graph):
             edges = Graph.from_edge_index(edges, x.shape[0])
-    elif config.select_time:
+    if config.select_time and not isinstance(model, ContinuousGNN):
         raise ValueError(f"select_time needs a model with a flow, got {type(model).__name__}")
+    for module in model.modules():
+        if callable(tell := getattr(module, "set_training_nodes", None)):
+            tell(split.train)
     with torch.random.fork_rng(devices=_generator_devices(y)):
         torch.manual_seed(seed)
         return _Training(model, x, edges, y, split, config, checkpoints).run(on_epoch)
@@ -202,7 +207,7 @@ class _Training:
 
     def _training_logits(self) -> Logits:
         nodes = self.split.train
-        if isinstance(self.model, ContinuousGNN):
+        if isinstance(self.model, ContinuousGNN | DiscreteGNN):
             # A decoder with dropout over all nodes costs more than some flows.
             chosen: Logits = self.model(self.x, self.edges, nodes=nodes.to(self.y.device))
             return chosen

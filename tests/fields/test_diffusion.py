@@ -20,7 +20,7 @@ def start(num_nodes: int, channels: int = 3) -> torch.Tensor:
 
 def grand(alpha: float, beta: float | None) -> Diffusion:
     """The field with settled numbers; its α is the logistic function of what it learns."""
-    field = Diffusion(RandomWalk(), source=beta is not None).double()
+    field = Diffusion(RandomWalk(), source="none" if beta is None else "initial").double()
     with torch.no_grad():
         field.alpha.fill_(math.log(alpha / (1 - alpha)))
         if field.beta is not None:
@@ -98,7 +98,7 @@ def test_small_phases_of_kuramoto_diffuse() -> None:
 
 
 def test_without_a_source_there_is_no_beta() -> None:
-    field = Diffusion(RandomWalk(), source=False)
+    field = Diffusion(RandomWalk(), source="none")
     assert field.beta is None
     assert [name for name, _ in field.named_parameters()] == ["alpha"]
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pydantic
 from cyclopts import CycloptsError, UnknownOptionError
 from cyclopts import ValidationError as FlagError
 
-from kuramotognn.cli import datasets, train, tune  # noqa: F401  (importing a module registers its commands)
 from kuramotognn.cli.base import app, prepare
 from kuramotognn.experiments.config import explain, no_such_setting
 from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.solve import SolverError
 
 USER_ERROR = 2
+
+for _module in iter_modules(__path__, f"{__name__}."):
+    import_module(_module.name)  # Importing a module registers its commands.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union
 
 import tomli_w
 import torch
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from kuramotognn.checks import did_you_mean
-from kuramotognn.data import NodeDataset, Split, dataset_name, random_per_class
-from kuramotognn.features import Normalisation
+from kuramotognn.data import dataset_name
+from kuramotognn.experiments.data_config import ONE_SPLIT, DataConfig
 from kuramotognn.kernels import Backend
 from kuramotognn.models.kuramoto import KuramotoSettings
 from kuramotognn.models.registry import DEFAULT_MODEL, MODELS, find_model, unknown_model
@@ -28,27 +28,6 @@ class Strict(BaseModel):
     """Unknown keys are errors, values are not changed after validation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class DataConfig(Strict):
-    """What is read, and which nodes train, select and test."""
-
-    protocol: Literal["random-per-class"] = Field("random-per-class", description="How nodes are split.")
-    per_class: int = Field(20, ge=1, description="Training nodes a class.")
-    development: int = Field(1500, ge=1, description="Nodes drawn for training and validation together.")
-    largest_component: bool = Field(True, description="Keep the largest connected component only.")
-    normalisation: Normalisation = Field("row-sum", description="Scaling of each node's features.")
-    self_loops: bool = Field(False, description="Add an edge from every node to itself.")
-
-    def split(self, dataset: NodeDataset, number: int) -> Split:
-        """Split ``number`` of this protocol."""
-        return random_per_class(
-            dataset.y,
-            number,
-            per_class=self.per_class,
-            development=self.development,
-            class_names=dataset.class_names,
-        )
 
 
 class SolverConfig(Strict):
@@ -97,7 +76,7 @@ class Config(Strict):
     """Everything that decides a run's numbers."""
 
     dataset: str = Field("cora", description="Name of the data set; see `kuramotognn datasets`.")
-    splits: int = Field(5, ge=1, description="How many splits to train on.")
+    splits: int = Field(5, ge=1, description="How many splits to train on (1 where a protocol has no more).")
     first_split: int = Field(0, ge=0, description="Number of the first split; tuning uses 1000 and up.")
     seed: int = Field(0, ge=0, description="Seed of initialisation and dropout.")
     device: str = Field("cpu", description="Where to compute: cpu, cuda, cuda:1, …")
@@ -123,6 +102,13 @@ class Config(Strict):
     @classmethod
     def _known_dataset(cls, name: str) -> str:
         return dataset_name(name)
+
+    @model_validator(mode="after")
+    def _data_of_the_dataset(self) -> Config:
+        self.__dict__["data"] = self.data.for_dataset(self.dataset)
+        if "splits" not in self.model_fields_set and self.data.protocol in ONE_SPLIT:
+            self.__dict__["splits"] = 1
+        return self
 
     def to_toml(self) -> str:
         """These settings as a file that :func:`read_toml` reads back."""

@@ -20,7 +20,7 @@ from kuramotognn.data import NodeDataset, Split, load_dataset
 from kuramotognn.experiments.config import Config, ConfigError, parse, read_toml
 from kuramotognn.experiments.figures import draw_curves
 from kuramotognn.experiments.provenance import provenance
-from kuramotognn.features import Features, check_features, compact_features, normalise_features
+from kuramotognn.features import Features, check_features, compact_features, normalise_features, scale_features
 from kuramotognn.files import write_atomically
 from kuramotognn.graph import Graph
 from kuramotognn.kernels import backend_in_use, set_backend, warm_up
@@ -98,12 +98,15 @@ class Task:
     def from_config(config: Config) -> Task:
         """Load and prepare the data, and choose the kernels."""
         set_backend(config.backend)
-        dataset = load_dataset(config.dataset)
+        dataset = load_dataset(config.dataset, protocol=config.data.protocol, directed=config.data.directed)
         if config.data.largest_component:
             dataset = dataset.largest_component()
         check_features(dataset.x)
-        x = compact_features(normalise_features(dataset.x, config.data.normalisation))
-        graph = Graph.from_edge_index(dataset.edge_index, dataset.num_nodes, self_loops=config.data.self_loops)
+        x = scale_features(normalise_features(dataset.x, config.data.normalisation), config.data.scale)
+        x = compact_features(x)
+        graph = Graph.from_edge_index(
+            dataset.edge_index, dataset.num_nodes, dataset.edge_weight, self_loops=config.data.self_loops
+        )
         return Task(config, dataset, x.to(config.device), graph.to(config.device), dataset.y.to(config.device))
 
     def split(self, number: int) -> Split:
@@ -125,7 +128,8 @@ def start_run(config: Config, folder: Path, observer: RunObserver | None = None)
     if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
         raise ConfigError(f"{str(folder)!r} exists and is not empty; resume it with --resume or name another folder")
     task = Task.from_config(config)
-    task.model(), task.split(config.first_split)  # Settings that cannot work should not leave a folder behind.
+    # Settings that cannot work should not leave a folder behind.
+    task.model(), task.split(config.first_split), task.split(config.first_split + config.splits - 1)
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / CONFIG, config.to_toml())
     return _train_splits(task, folder, observer or RunObserver())
@@ -210,7 +214,7 @@ def predictions_csv(task: Task, logits: Logits, split: Split) -> str:
     rows = zip(task.dataset.node_ids, part, task.y.tolist(), probabilities.tolist(), strict=True)
     for node, where, label, row in rows:
         guess = max(range(len(row)), key=row.__getitem__)
-        writer.writerow([node, where, names[label], names[guess], *(f"{p:.6f}" for p in row)])
+        writer.writerow([node, where, names[label] if label >= 0 else "", names[guess], *(f"{p:.6f}" for p in row)])
     return buffer.getvalue()
 
 

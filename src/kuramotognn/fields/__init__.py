@@ -2,7 +2,7 @@
 
 from kuramotognn.fields.base import Dynamics, Field
 from kuramotognn.fields.coupling import Adjacency, Attention, RandomWalk
-from kuramotognn.fields.diffusion import Diffusion, DiffusionDynamics
+from kuramotognn.fields.diffusion import Diffusion, DiffusionDynamics, Source, TimeVaryingDiffusionDynamics
 from kuramotognn.fields.kuramoto import Interaction, Kuramoto, KuramotoDynamics
 
 __all__ = [
@@ -16,4 +16,6 @@ __all__ = [
     "Kuramoto",
     "KuramotoDynamics",
     "RandomWalk",
+    "Source",
+    "TimeVaryingDiffusionDynamics",
 ]

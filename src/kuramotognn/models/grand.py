@@ -1,4 +1,4 @@
-"""GRAND: graph neural diffusion."""
+"""GRAND: graph neural diffusion, linear and not, and with sources at the labelled nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 from torch import nn
 
-from kuramotognn.fields import Diffusion
+from kuramotognn.fields import Diffusion, Source
 from kuramotognn.models.continuous import DEFAULT_SOLVER, ContinuousGNN, Encoder, linear_decoder
 from kuramotognn.models.kuramoto import AdjacencyName, make_adjacency
 from kuramotognn.models.settings import FlowSettings, ModelInfo
@@ -20,18 +20,25 @@ class GRAND(ContinuousGNN):
     r"""Graph neural diffusion.
 
     .. math::
-        \dot x = \alpha (A - I)\, x + \beta\, x(0), \qquad x(0) = \psi(V), \qquad y = D\, x(T) + b
+        \dot x = \alpha (A - I)\, x + u, \qquad x(0) = \psi(V), \qquad y = D\, x(T) + b
 
-    from `"GRAND: Graph Neural Diffusion" <https://arxiv.org/abs/2106.10934>`_; :math:`\alpha` and :math:`\beta` are
-    learnt (see :class:`~kuramotognn.Diffusion`).
+    with :math:`\alpha` learnt and the source :math:`u` one of (see :class:`~kuramotognn.Diffusion`)
+
+    - ``"initial"``: :math:`\beta\, x(0)`, :math:`\beta` learnt: GRAND-l, or GRAND-nl if ``time_varying``, from
+      `"GRAND: Graph Neural Diffusion" <https://arxiv.org/abs/2106.10934>`_;
+    - ``"labelled"``: :math:`x_i(0)` less its mean over the training nodes, at the training nodes alone: GRAND++, from
+      `"GRAND++: Graph Neural Diffusion with A Source Term" <https://openreview.net/forum?id=EMxu-dzvJk>`_;
+      :func:`~kuramotognn.fit` tells the model which they are;
+    - ``"none"``.
 
     Args:
         in_channels: width ``F`` of the node features.
         hidden_channels: width ``d`` of the state.
         out_channels: number of classes.
         time: integration time ``T``, the depth.
-        source: add :math:`\beta x(0)`.
-        adjacency: ``"attention"`` frozen at ``x(0)``, or the constant ``"random-walk"``.
+        source: which constant term.
+        time_varying: attention of the state at every evaluation instead of once at ``x(0)``.
+        adjacency: ``"attention"``, or the constant ``"random-walk"``.
         heads: attention heads, averaged.
         attention_channels: total width of queries and keys, a multiple of ``heads``; ``hidden_channels`` unless given.
         input_dropout: dropout on the features.
@@ -50,7 +57,8 @@ class GRAND(ContinuousGNN):
         out_channels: int,
         *,
         time: float = 1.0,
-        source: bool = True,
+        source: Source = "initial",
+        time_varying: bool = False,
         adjacency: AdjacencyName = "attention",
         heads: int = 4,
         attention_channels: int | None = None,
@@ -58,17 +66,18 @@ class GRAND(ContinuousGNN):
         dropout: float = 0.0,
         solver: Solver = DEFAULT_SOLVER,
     ) -> None:
+        couplings = make_adjacency(adjacency, hidden_channels, heads, attention_channels)
         super().__init__(
             Encoder(in_channels, hidden_channels, dropout=input_dropout),
-            Diffusion(make_adjacency(adjacency, hidden_channels, heads, attention_channels), source=source),
+            Diffusion(couplings, source=source, time_varying=time_varying),
             linear_decoder(hidden_channels, out_channels, dropout),
             time=time,
             solver=solver,
         )
 
 
-class GrandSettings(FlowSettings):
-    """Settings of :class:`GRAND` with the initial state as a source."""
+class DiffusionSettings(FlowSettings):
+    """What the settings of all kinds of :class:`GRAND` share."""
 
     search_space: ClassVar[SearchSpace] = {
         "data.normalisation": Choice(("none", "row-sum")),
@@ -83,9 +92,8 @@ class GrandSettings(FlowSettings):
         "training.learning_rate": LogUniform(0.002, 0.03),
         "training.weight_decay": LogUniform(0.005, 0.2),
     }
+    variant: ClassVar[Mapping[str, Any]] = {}
 
-    name: Literal["grand-l"] = "grand-l"
-    adjacency: AdjacencyName = Field("attention", description="Couplings: attention at x(0), or constant.")
     heads: int = Field(4, ge=1, description="Attention heads.")
     attention_channels: int | None = Field(
         None, ge=1, description="Total width of queries and keys (default: hidden-channels)."
@@ -98,27 +106,49 @@ class GrandSettings(FlowSettings):
 
     @classmethod
     def fixed(cls) -> Mapping[str, Any]:
-        """With x(0)."""
-        return {"source": True}
+        """Which kind of GRAND."""
+        return {"time_varying": False, **cls.variant}
 
 
-class GrandWithoutSourceSettings(GrandSettings):
+class GrandSettings(DiffusionSettings):
+    """Settings of :class:`GRAND` with the initial state as a source."""
+
+    variant: ClassVar[Mapping[str, Any]] = {"source": "initial"}
+    name: Literal["grand-l"] = "grand-l"
+    adjacency: AdjacencyName = Field("attention", description="Couplings: attention at x(0), or constant.")
+
+
+class GrandWithoutSourceSettings(DiffusionSettings):
     """Settings of :class:`GRAND` without a source."""
 
-    name: Literal["grand-l-no-x0"] = "grand-l-no-x0"  # type: ignore[assignment]
+    variant: ClassVar[Mapping[str, Any]] = {"source": "none"}
+    name: Literal["grand-l-no-x0"] = "grand-l-no-x0"
+    adjacency: AdjacencyName = Field("attention", description="Couplings: attention at x(0), or constant.")
 
-    @classmethod
-    def fixed(cls) -> Mapping[str, Any]:
-        """Without x(0)."""
-        return {"source": False}
 
+class GrandNonlinearSettings(DiffusionSettings):
+    """Settings of :class:`GRAND` with attention at every time."""
+
+    variant: ClassVar[Mapping[str, Any]] = {"source": "initial", "time_varying": True, "adjacency": "attention"}
+    name: Literal["grand-nl"] = "grand-nl"
+
+
+class GrandPlusPlusSettings(DiffusionSettings):
+    """Settings of :class:`GRAND` with sources at the labelled nodes."""
+
+    variant: ClassVar[Mapping[str, Any]] = {"source": "labelled"}
+    name: Literal["grand++"] = "grand++"
+    adjacency: AdjacencyName = Field("attention", description="Couplings: attention at x(0), or constant.")
+
+
+_GRAND = "Chamberlain et al., ICML 2021, arXiv:2106.10934"
 
 MODELS = (
     ModelInfo(
         name="grand-l",
         settings=GrandSettings,
         equation="dx/dt = α(A − I)x + β x(0)",
-        reference="Chamberlain et al., ICML 2021, arXiv:2106.10934",
+        reference=_GRAND,
         cost="one sparse product of width d: O(E d)",
         use="the linear baseline; what KuramotoGNN becomes for small phases",
         fused="whole flow in one operator",
@@ -127,9 +157,27 @@ MODELS = (
         name="grand-l-no-x0",
         settings=GrandWithoutSourceSettings,
         equation="dx/dt = α(A − I)x",
-        reference="Chamberlain et al., ICML 2021, arXiv:2106.10934",
+        reference=_GRAND,
         cost="one sparse product of width d: O(E d)",
         use="to see over-smoothing: all nodes of a connected graph converge to one state",
+        fused="whole flow in one operator",
+    ),
+    ModelInfo(
+        name="grand-nl",
+        settings=GrandNonlinearSettings,
+        equation="dx/dt = α(A(x(t)) − I)x + β x(0)",
+        reference=_GRAND,
+        cost="queries and keys O(N d²), attention and one sparse product O(E d)",
+        use="when neighbourhoods should change as features diffuse; several times the cost of grand-l",
+        fused="attention and right-hand side of each evaluation; steps in torch",
+    ),
+    ModelInfo(
+        name="grand++",
+        settings=GrandPlusPlusSettings,
+        equation="dx_i/dt = α Σ_j a_ij (x_j − x_i) + [i ∈ I] (x_i(0) − mean_{j ∈ I} x_j(0)),  I = training nodes",
+        reference="Thorpe et al., ICLR 2022, openreview EMxu-dzvJk",
+        cost="one sparse product of width d: O(E d)",
+        use="few labels on one fixed graph: the labelled nodes keep feeding their features into the flow",
         fused="whole flow in one operator",
     ),
 )

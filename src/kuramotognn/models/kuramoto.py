@@ -163,7 +163,7 @@ class KuramotoSettings(FlowSettings):
         "solver.step_size": Choice((0.25, 0.5, 1.0)),
         "training.optimiser": Choice(("adam", "adamax", "rmsprop")),
         "training.learning_rate": LogUniform(0.002, 0.03),
-        "training.weight_decay": LogUniform(0.01, 0.4),
+        "training.weight_decay": LogUniform(0.005, 0.3),
     }
 
     name: Literal["kuramotognn"] = "kuramotognn"

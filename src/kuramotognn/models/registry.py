@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kuramotognn.checks import did_you_mean
-from kuramotognn.models import grand, kuramoto
+from kuramotognn.models import discrete, grand, kuramoto
 from kuramotognn.models.settings import ModelInfo
 
 DEFAULT_MODEL = "kuramotognn"
 
 #: The models, in the order in which they are listed; each family describes its own.
-MODELS: Mapping[str, ModelInfo] = MappingProxyType({info.name: info for info in (*kuramoto.MODELS, *grand.MODELS)})
+MODELS: Mapping[str, ModelInfo] = MappingProxyType(
+    {info.name: info for info in (*kuramoto.MODELS, *grand.MODELS, *discrete.MODELS)}
+)
 
 
 def find_model(name: str) -> ModelInfo:

@@ -1,0 +1,23 @@
+"""The Kuramoto model by itself: oscillators all to all or on a network, one to ten million of them."""
+
+from kuramotognn.simulate.frequencies import Frequencies, critical_coupling, stationary_order
+from kuramotognn.simulate.model import Oscillators
+from kuramotognn.simulate.networks import as_network, random_network, read_network, small_world
+from kuramotognn.simulate.result import Simulation
+from kuramotognn.simulate.run import simulate
+from kuramotognn.simulate.transition import Transition, transition
+
+__all__ = [
+    "Frequencies",
+    "Oscillators",
+    "Simulation",
+    "Transition",
+    "as_network",
+    "critical_coupling",
+    "random_network",
+    "read_network",
+    "simulate",
+    "small_world",
+    "stationary_order",
+    "transition",
+]

@@ -1,0 +1,82 @@
+"""Natural frequencies, and what theory says of infinitely many oscillators that all see each other."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import integrate, optimize, stats
+
+from kuramotognn.checks import check_choice, check_positive
+from kuramotognn.simulate.arrays import Array
+
+SHAPES = {"lorentzian": stats.cauchy, "normal": stats.norm, "uniform": stats.uniform}
+DRAWS = ("random", "quantiles")
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """A symmetric distribution g of natural frequencies with one peak.
+
+    Attributes:
+        shape: ``"lorentzian"``, ``"normal"`` or ``"uniform"``.
+        centre: the mean frequency.
+        width: half width at half maximum (Lorentzian), standard deviation (normal), half the interval (uniform).
+        draw: ``"random"``, or ``"quantiles"``: the quantiles (i + 1/2)/N in random order, which leaves out the noise of
+            a finite sample.
+    """
+
+    shape: str = "lorentzian"
+    centre: float = 0.0
+    width: float = 1.0
+    draw: str = "random"
+
+    def __post_init__(self) -> None:
+        check_choice("frequencies", self.shape, SHAPES)
+        check_choice("draw", self.draw, DRAWS)
+        check_positive("width", self.width)
+        if not math.isfinite(self.centre):
+            raise ValueError(f"centre must be finite, got {self.centre}")
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """``[count]`` frequencies."""
+        if self.draw == "random":
+            return np.asarray(self._standard.rvs(size=count, random_state=rng)) * self.width + self.centre
+        quantiles: Array = self._standard.ppf((np.arange(count) + 0.5) / count)
+        return rng.permutation(quantiles) * self.width + self.centre
+
+    def density(self, offset: float) -> float:
+        """g(centre + offset)."""
+        return float(self._standard.pdf(offset / self.width)) / self.width
+
+    @property
+    def _standard(self) -> stats.rv_continuous:
+        """Of centre 0 and width 1."""
+        return stats.uniform(loc=-1, scale=2) if self.shape == "uniform" else SHAPES[self.shape]()
+
+
+def critical_coupling(frequencies: Frequencies) -> float:
+    """K_c = 2 / (π g(centre)), where incoherence loses its stability (Kuramoto, 1975)."""
+    return 2 / (math.pi * frequencies.density(0.0))
+
+
+def stationary_order(frequencies: Frequencies, coupling: float) -> float:
+    """The order parameter r that solves r = K r ∫ cos²θ g(K r sin θ) dθ over [−π/2, π/2]; 0 below K_c.
+
+    For the Lorentzian that is sqrt(1 − K_c / K). The model: all to all, without lag, delay, noise or inertia.
+    """
+    critical = critical_coupling(frequencies)
+    if coupling <= critical:
+        return 0.0
+    if frequencies.shape == "lorentzian":
+        return math.sqrt(1 - critical / coupling)
+
+    def excess(r: float) -> float:
+        """K ∫ cos²θ g(K r sin θ) dθ − 1, with ω = K r sin θ cut off where a uniform density ends."""
+        reach = coupling * r
+        end = math.asin(min(1.0, frequencies.width / reach)) if frequencies.shape == "uniform" else math.pi / 2
+        locked, _ = integrate.quad(lambda t: math.cos(t) ** 2 * frequencies.density(reach * math.sin(t)), -end, end)
+        return coupling * float(locked) - 1
+
+    return float(optimize.brentq(excess, 1e-6, 1.0, xtol=1e-12))
