@@ -114,9 +114,8 @@ class Experiment(Strict):
     def _check_selection(self, kind: str, chosen: Sequence[str], there: Sequence[str]) -> None:
         for name in chosen:
             if name not in there:
-                raise ConfigError(
-                    f"experiment {self.name} has no {kind} {name!r}{did_you_mean(name, there)}; it has {', '.join(there)}"
-                )
+                near = did_you_mean(name, there)
+                raise ConfigError(f"experiment {self.name} has no {kind} {name!r}{near}; it has {', '.join(there)}")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -61,7 +62,7 @@ def timing(config: Config, *, epochs: int = 30, passes: int = 20) -> dict[str, A
     return {
         "protocol": split.protocol,
         # The first epochs compile and warm caches.
-        "epoch_ms": 1000 * median(after - before for before, after in zip(ends[3:], ends[4:], strict=False)),
+        "epoch_ms": 1000 * median(after - before for before, after in itertools.pairwise(ends[3:])),
         "evaluation_ms": 1000 * median(forward[2:]) / evaluations,
         "evaluations": evaluations,
     }
