@@ -2,8 +2,37 @@
 
 from kuramotognn.models.continuous import ContinuousGNN, Encoder
 from kuramotognn.models.grand import GRAND
+from kuramotognn.models.graphcon import GraphCON
 from kuramotognn.models.kuramoto import KuramotoConv, KuramotoGNN
+from kuramotognn.models.oscillators import (
+    AdaptiveKuramotoGNN,
+    DelayedKuramotoGNN,
+    PhaseGNN,
+    ResidualKuramotoGNN,
+    SakaguchiGNN,
+    SecondOrderKuramotoGNN,
+    SignedKuramotoGNN,
+    TimeVaryingKuramotoGNN,
+)
 from kuramotognn.models.registry import MODELS
 from kuramotognn.models.settings import ModelInfo, ModelSettings
 
-__all__ = ["GRAND", "MODELS", "ContinuousGNN", "Encoder", "KuramotoConv", "KuramotoGNN", "ModelInfo", "ModelSettings"]
+__all__ = [
+    "GRAND",
+    "MODELS",
+    "AdaptiveKuramotoGNN",
+    "ContinuousGNN",
+    "DelayedKuramotoGNN",
+    "Encoder",
+    "GraphCON",
+    "KuramotoConv",
+    "KuramotoGNN",
+    "ModelInfo",
+    "ModelSettings",
+    "PhaseGNN",
+    "ResidualKuramotoGNN",
+    "SakaguchiGNN",
+    "SecondOrderKuramotoGNN",
+    "SignedKuramotoGNN",
+    "TimeVaryingKuramotoGNN",
+]
