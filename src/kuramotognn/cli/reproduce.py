@@ -158,7 +158,7 @@ def _watcher(sweep: Sweep, folder: Path, jobs: int, console: Console) -> Any:
 
         def finished(self, job: Any, record: dict[str, Any]) -> None:
             self.working.pop(job.name, None)
-            self.bars.advance(self.bar, expected_seconds(job.cell.config))
+            self.bars.advance(self.bar, expected_seconds(job.cell))
             if "failed" in record:
                 self.failed += 1
                 console.print(f"failed: {sweep.label(job)}: {record['failed']}", style="yellow")
@@ -200,15 +200,17 @@ def _list(folder: Path, output: Output) -> None:
         print(json.dumps(rows, indent=2))
         return
     table = Table(title=f"Experiments; results in {folder}")
-    for name in ("experiment", "what", "runs", "done", "time left, one job"):
-        table.add_column(name, justify="right" if name in ("runs", "done") else "left")
+    table.add_column("experiment", no_wrap=True)
+    table.add_column("what")
+    for name in ("runs", "done", "left, 1 job"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         failed = f" ({row['failed']} failed)" if row["failed"] else ""
-        runs = f"{row['runs']} = {row['cells']} × {row['splits']} × {row['seeds']}"
-        table.add_row(row["experiment"], row["what"], runs, f"{row['done']}{failed}", duration(row["seconds_left"]))
+        done, left = f"{row['done']}{failed}", duration(row["seconds_left"])
+        table.add_row(row["experiment"], row["what"], str(row["runs"]), done, left)
     console = Console(highlight=False)
     console.print(table)
-    console.print("runs = cells × splits × seeds, what a run without --splits and --seeds does", style="dim")
+    console.print("runs without --splits and --seeds; the paper's protocol is --splits 100 --seeds 20", style="dim")
     for reason in sorted({reason for row in rows for reason in row["missing"]}):
         console.print(f"left out: {reason}", style="yellow")
 

@@ -12,7 +12,7 @@ from typing import Any
 from kuramotognn.data import DATASETS, load_dataset
 from kuramotognn.data.files import data_root
 from kuramotognn.experiments.catalogue import Experiment, Place
-from kuramotognn.experiments.config import Config, ConfigError
+from kuramotognn.experiments.config import ConfigError
 from kuramotognn.experiments.jobs import Cell, Job, load
 from kuramotognn.solve import ADAPTIVE
 
@@ -151,14 +151,17 @@ def progress(sweep: Sweep, folder: Path) -> Progress:
         record = load(path)
         done, failed = done + 1, failed + ("failed" in record)
         if seconds := record.get("result", {}).get("seconds"):
-            factors.append(seconds / expected_seconds(job.cell.config))
+            factors.append(seconds / expected_seconds(job.cell))
     # What was run here says how this machine differs from the guess.
     factor = median(factors) if factors else 1.0
-    return Progress(done, failed, done + len(left), factor * sum(expected_seconds(job.cell.config) for job in left))
+    return Progress(done, failed, done + len(left), factor * sum(expected_seconds(job.cell) for job in left))
 
 
-def expected_seconds(config: Config) -> float:
-    """A rough guess at the time of one training on one core."""
+def expected_seconds(cell: Cell) -> float:
+    """A rough guess at the time of one job on one core."""
+    config = cell.config
+    if cell.measure == "statistics":
+        return 1.0
     paper = DATASETS[config.dataset].paper
     nodes, edges = (paper.nodes, paper.edges) if paper else SIZES.get(config.dataset, (10_000, 50_000))
     width = config.model.hidden_channels
@@ -168,4 +171,5 @@ def expected_seconds(config: Config) -> float:
         else config.solver.build().num_steps(getattr(config.model, "time", 1.0))
     )
     fixed = EPOCH_SECONDS * max(1.0, nodes / 2500)
-    return config.training.epochs * (fixed + evaluations * (2 * edges + nodes) * width * EDGE_SECONDS)
+    epochs = 30 if cell.measure == "timing" else config.training.epochs
+    return epochs * (fixed + evaluations * (2 * edges + nodes) * width * EDGE_SECONDS)
