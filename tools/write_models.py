@@ -13,18 +13,18 @@ INTRODUCTION = """\
 # Models
 
 Written by `python tools/write_models.py` from the registry; `kuramotognn models` prints the same, `kuramotognn models X`
-tells about one. A model is chosen by one word, `kuramotognn train --model grand-l`, or by its constructor in Python; its
-settings are the constructor's keywords, `--model.time 8` or `time = 8` in the table `[model]` of a file.
+tells about one. A model is chosen by one word, `kuramotognn train --model grand-l`, or by its constructor in Python. Its
+settings are the constructor's keywords, `--model.time 8`, or `time = 8` in the table `[model]` of a file.
 
-All take the same inputs: dense or sparse features, weighted edges, batches of graphs, isolated nodes. In the equations `A`
-holds the couplings `a_ij` (attention, rows sum to one), `x(0)` is the encoder's output, `N` counts nodes, `E` edges and
+All take the same inputs: dense or sparse features, weighted edges, batches of graphs, isolated nodes. In the equations
+`A` holds the couplings `a_ij` (attention, rows sum to one), `x(0)` is the encoder's output, `N` counts nodes, `E` edges,
 `d` channels. Flows are decoded by an affine map; models without a flow ignore the solver.
 
-An isolated node has no couplings: it keeps its natural frequency in the Kuramoto models and decays by `α(A − I)x` in the
-GRAND models, as their equations say.
+An isolated node has no couplings: it keeps its natural frequency in the Kuramoto models and decays in the GRAND models,
+whose equations have `α(A − I)x`.
 
-The sources of `grand++` are the training nodes and no others: `fit` tells the model which they are, they are saved with its
-parameters, and no label enters, only the nodes' encoded features. It is therefore a model of one fixed graph.
+The sources of `grand++` are the training nodes and no others: `fit` tells the model which they are, and they are saved
+with its parameters. No label enters, only the nodes' encoded features. It is therefore a model of one fixed graph.
 """
 
 

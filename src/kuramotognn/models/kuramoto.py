@@ -147,8 +147,8 @@ def make_adjacency(name: AdjacencyName, channels: int, heads: int, width: int | 
     return Attention(channels, heads=heads, width=width) if name == "attention" else RandomWalk()
 
 
-class KuramotoSettings(FlowSettings):
-    """Settings of :class:`KuramotoGNN`."""
+class PhaseSettings(FlowSettings):
+    """What all models of phase oscillators share."""
 
     search_space: ClassVar[SearchSpace] = {
         "data.normalisation": Choice(("none", "row-sum")),
@@ -166,14 +166,11 @@ class KuramotoSettings(FlowSettings):
         "training.weight_decay": LogUniform(0.005, 0.3),
     }
 
-    name: Literal["kuramotognn"] = "kuramotognn"
     coupling: float = Field(1.0, gt=0, description="Coupling strength K.")
-    adjacency: AdjacencyName = Field("attention", description="Couplings: attention at X(0), or constant.")
     heads: int = Field(4, ge=1, description="Attention heads.")
     attention_channels: int | None = Field(
         None, ge=1, description="Total width of queries and keys (default: hidden-channels)."
     )
-    interaction: Interaction = Field("exact", description="Exact sine coupling, or the supplement's approximation.")
     phase_range: tuple[float, float] | None = Field(
         None, description="Clamp X(0) to this interval; the authors' code uses 0 3.14159."
     )
@@ -182,6 +179,14 @@ class KuramotoSettings(FlowSettings):
     @classmethod
     def _pair(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value  # TOML has lists only
+
+
+class KuramotoSettings(PhaseSettings):
+    """Settings of :class:`KuramotoGNN`."""
+
+    name: Literal["kuramotognn"] = "kuramotognn"
+    adjacency: AdjacencyName = Field("attention", description="Couplings: attention at X(0), or constant.")
+    interaction: Interaction = Field("exact", description="Exact sine coupling, or the supplement's approximation.")
 
     @staticmethod
     def constructor() -> Callable[..., nn.Module]:

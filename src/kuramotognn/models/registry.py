@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kuramotognn.checks import did_you_mean
-from kuramotognn.models import discrete, grand, kuramoto
+from kuramotognn.models import discrete, grand, graphcon, kuramoto, oscillators
 from kuramotognn.models.settings import ModelInfo
 
 DEFAULT_MODEL = "kuramotognn"
 
 #: The models, in the order in which they are listed; each family describes its own.
 MODELS: Mapping[str, ModelInfo] = MappingProxyType(
-    {info.name: info for info in (*kuramoto.MODELS, *grand.MODELS, *discrete.MODELS)}
+    {info.name: info for family in (kuramoto, oscillators, graphcon, grand, discrete) for info in family.MODELS}
 )
 
 
