@@ -48,8 +48,8 @@ class Decay:
     """How a measure changes with depth.
 
     Attributes:
-        law: ``exponential``, ``algebraic`` or ``plateau`` (levelling off above zero); ``constant`` for less than a factor
-            2, ``growth``, ``undecided`` when it fell too little or too unevenly to tell, ``collapse`` when it reached
+        law: ``exponential``, ``algebraic`` or ``plateau`` (levels off above zero); ``constant`` for less than a factor 2;
+            ``growth``; ``undecided`` when it fell too little or too unevenly to tell; ``collapse`` when it reached
             rounding errors too soon for a fit.
         rate: r of the exponential fit per unit of depth, whatever the law; not a number for ``collapse``.
         standard_error: of the rate, robust to correlated increments (Newey and West).
