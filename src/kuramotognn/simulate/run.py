@@ -190,7 +190,7 @@ class _Engine:
         """A stream for each block: the numbers do not depend on which thread draws them."""
         return np.random.SeedSequence([seed, 2]).spawn(self.blocks) if self.model.noise else []
 
-    def _tiled(self, values: Array | float, rows: int | None = None) -> Array:
+    def _tiled(self, values: Array) -> Array:
         """``[T, L]`` with zeros behind the last oscillator."""
         tiled = np.zeros(self.tiles * self.lanes, self.real)
         tiled[: self.n] = values
@@ -230,18 +230,18 @@ class _Engine:
                 f"the past of {self.n} oscillators over a delay of {self.clock.delay} steps takes {size / 1e9:.0f} GB, "
                 f"more than {MEMORY / 1e9:.0f} GB; choose a longer step, method 'euler' or float32"
             )
-        empty = np.zeros((0, self.lanes), self.real)
-        moving = [empty] * 3
+        velocity = np.zeros((0, self.lanes), self.real)
         if self.model.inertia:
-            first = self._tiled(frequencies if velocities is None else velocities)
-            moving = [first, first.copy(), np.zeros_like(first)]
+            velocity = self._tiled(frequencies if velocities is None else velocities)
         live = np.zeros((1, self.lanes), self.real)
         live[0, : self.n - (self.tiles - 1) * self.lanes] = 1
         return kernels.State(
             self._tiled(phases),
             self._tiled(frequencies),
             np.zeros((self.tiles if stages > 1 else 0, self.lanes), self.real),
-            *moving,
+            velocity,
+            velocity.copy(),
+            np.zeros_like(velocity),
             np.zeros((kept, width), self.real),
             np.zeros((ring, self.blocks, 2)),
             live,
@@ -277,7 +277,7 @@ class _Engine:
             order[sample] = self._order(sample * clock.every)
             if not np.isfinite(order[sample]):
                 raise SolverError(
-                    f"the phases are no longer finite at t = {clock.times[sample]:.4g}; lower the step of {clock.step:.3g}"
+                    f"the phases are not finite at t = {clock.times[sample]:.4g}; lower the step {clock.step:.3g}"
                 )
             if trajectory is not None:
                 trajectory[sample] = flat[: self.n]
