@@ -255,6 +255,21 @@ def test_progress_is_told() -> None:
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
+@pytest.mark.parametrize("settings", [{}, {"delay": 0.13}, {"noise": 0.1, "inertia": 1.0}])
+def test_a_sample_a_step_is_the_same_run(settings: dict) -> None:
+    """However many samples the kernels make between two visits of Python."""
+    model = Oscillators(50, 3.0, Frequencies("normal"), **settings)
+    runs = [
+        simulate(model, 1.04, step=0.01, samples=104 // every, transient=0.52, keep_phases=kept)
+        for every, kept in ((1, False), (1, True), (52, False))
+    ]
+    for other in runs[1:]:
+        np.testing.assert_allclose(other.phases, runs[0].phases, atol=1e-12)
+        np.testing.assert_allclose(other.mean_frequencies, runs[0].mean_frequencies, atol=1e-12)
+    np.testing.assert_allclose(runs[1].order, runs[0].order, atol=1e-12)
+    np.testing.assert_allclose(np.abs(np.exp(1j * runs[1].trajectory).mean(axis=1)), runs[0].order, atol=1e-12)
+
+
 def test_a_step_that_explodes_gets_a_sentence() -> None:
     model = Oscillators(coupling=1e200, frequencies=np.array([0.0, 1.0]), graph=np.array([[0, 1e200], [1.0, 0]]))
     with pytest.raises(SolverError, match=r"are not finite at t = .*lower the step"):

@@ -160,9 +160,8 @@ class _Bar:
 
     def __init__(self, what: str, output: Output) -> None:
         console = Console(stderr=True)
-        self.progress = Progress(
-            console=console, transient=True, disable=not (output.talkative and console.is_terminal)
-        )
+        watched = output.talkative and console.is_terminal
+        self.progress = Progress(console=console, transient=True, disable=not watched)
         self.task = self.progress.add_task(what, total=None)
 
     def __enter__(self) -> Callable[[int, int], None]:

@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ BLOCK = {kernels.MEAN_FIELD: 4096, kernels.SPARSE: 4096, kernels.DENSE: 64}
 """Oscillators that are summed up and handed to a thread at once; it must not depend on the number of threads."""
 NOISE_AT_ONCE = 1 << 20
 MEMORY = 8 << 30
+AT_ONCE = 0.25
+"""Time between two visits of Python, which takes samples and brings phases back to the circle."""
 
 
 def simulate(
@@ -147,6 +150,11 @@ class _Clock:
         return _Clock(time / (samples * every), every, samples, 0)
 
     @property
+    def at_once(self) -> int:
+        """Samples between two visits of Python."""
+        return max(1, int(AT_ONCE / (self.every * self.step)))
+
+    @property
     def times(self) -> Array:
         """``[samples + 1]``."""
         return np.arange(self.samples + 1) * (self.every * self.step)
@@ -223,6 +231,7 @@ class _Engine:
         stages = self.stepping.weights.size
         # A stage of each step of the delay, the stage at hand and the one being written.
         ring = self.clock.delay * stages + 2
+        sampled = max(self.clock.delay, self.clock.at_once * self.clock.every) * stages + 2
         kept = 1 if self.interaction.kind == kernels.MEAN_FIELD else ring
         width = 2 * self.tiles * self.lanes
         if (size := kept * width * np.dtype(self.real).itemsize) > MEMORY:
@@ -243,7 +252,7 @@ class _Engine:
             velocity.copy(),
             np.zeros_like(velocity),
             np.zeros((kept, width), self.real),
-            np.zeros((ring, self.blocks, 2)),
+            np.zeros((sampled, self.blocks, 2)),
             live,
         )
 
@@ -269,12 +278,14 @@ class _Engine:
         trajectory = np.zeros((clock.samples + 1, self.n), self.real) if keep_phases else None
         if trajectory is not None:
             trajectory[0] = flat[: self.n]
-        for sample in range(1, clock.samples + 1):
-            if sample - 1 == first:
+        together = 1 if keep_phases else clock.at_once
+        stops = sorted({*range(0, clock.samples, together), first, clock.samples})
+        for last, sample in pairwise(stops):
+            if last == first:
                 turns[:], begin = 0, flat.copy()
-            self._advance((sample - 1) * clock.every, clock.every)
+            self._advance(last * clock.every, (sample - last) * clock.every)
             kernels.wrap(flat, turns)
-            order[sample] = self._order(sample * clock.every)
+            order[last + 1 : sample + 1] = [self._order(k * clock.every) for k in range(last + 1, sample + 1)]
             if not np.isfinite(order[sample]):
                 raise SolverError(
                     f"the phases are not finite at t = {clock.times[sample]:.4g}; lower the step {clock.step:.3g}"
