@@ -1,7 +1,7 @@
-"""The simulator against the PyPI packages ``kuramoto`` and ``jaxkuramoto``: ``python -m benchmarks.simulate [section …]``.
+"""The simulator against the packages ``kuramoto`` and ``jaxkuramoto``: ``python -m benchmarks.simulate [section …]``.
 
-Neither package is needed by this library: ``pip install kuramoto==0.4.0 jaxkuramoto==0.0.8``; a section whose package is
-missing is left out. Results are compared before anything is timed; candidates take turns in one process on all threads,
+This library needs neither: ``pip install kuramoto==0.4.0 jaxkuramoto==0.0.8``; a section whose package is missing is
+left out. Results are compared before anything is timed; candidates take turns in one process on all threads,
 medians count, and compilation is left out for everybody. Writes ``benchmarks/results/simulate.json``,
 ``simulate.md`` and, for the transition, ``transition.json``.
 """
@@ -38,7 +38,7 @@ def kuramoto() -> dict[str, Any]:
     """A random graph of 1,000 nodes; ``kuramoto`` gets it as the full matrix it asks for and picks its own steps."""
     from kuramoto import Kuramoto
 
-    n, time, dt, coupling = 1000, 10.0, 0.01, 2.0
+    n, time, dt, coupling = 1000, 2.0, 0.01, 2.0
     rng = np.random.default_rng(0)
     graph = random_network(n, 10, rng)
     omega, start = rng.normal(size=n), rng.uniform(-np.pi, np.pi, n)
@@ -47,7 +47,7 @@ def kuramoto() -> dict[str, Any]:
     theirs = Kuramoto(coupling=coupling, dt=dt, T=time, natfreqs=omega)
 
     def ours_run() -> Any:
-        return simulate(model, time, step=dt, samples=999, initial_phases=start, keep_phases=True)
+        return simulate(model, time, step=dt, samples=200, initial_phases=start, keep_phases=True)
 
     def their_run() -> Any:
         return theirs.run(adj_mat=full, angles_vec=start)
@@ -91,7 +91,7 @@ def jaxkuramoto() -> dict[str, Any]:
         def whole(x: Any, observed: Any, theirs: Any = theirs, dtype: str = dtype) -> Any:
             # It makes one step less than there are times.
             end = (steps + 0.5) * dt
-            done = odeint(theirs.vector_fn, runge_kutta, 0.0, end, jnp.asarray(dt, dtype), x, observed)
+            done = odeint(theirs.vector_fn, runge_kutta, 0.0, end, dt, x, observed)
             return done.final_state, done.observables
 
         compiled = {
@@ -208,7 +208,7 @@ def table(record: dict[str, Any]) -> str:
     lines = [
         "# The simulator, measured",
         "",
-        "Written by `python -m benchmarks.simulate`; [simulate.json](simulate.json) holds every number. Two threads, medians;",
+        "Written by `python -m benchmarks.simulate`; [simulate.json](simulate.json) holds every number. Medians;",
         "ratios are of turns of one run, with their range; compilation is left out for everybody.",
         "",
         "| what | ours | other | ratio | results differ by |",
@@ -222,18 +222,18 @@ def table(record: dict[str, Any]) -> str:
         return f"| {what} | {ours:.4f} s | {other} {theirs['seconds']:.3f} s | {ratio} | {difference:.0e} rad |"
 
     if part := record.get("kuramoto"):
-        what = f"{part['nodes']} nodes, {part['edges'] // 2} edges, t = {part['time']:g}, 1000 times kept, float64"
+        what = f"{part['nodes']} nodes, {part['edges'] // 2} edges, t = {part['time']:g}, 200 times kept, float64"
         lines.append(row(what, part["timings"], "kuramoto", part["differences"]["ours against kuramoto"]))
     if part := record.get("jaxkuramoto"):
         for dtype in ("float64", "float32"):
             what = f"{part['oscillators']:,} all to all, {part['steps']} rk4 steps, {dtype}"
-            for other in list(part[dtype]["timings"])[1:]:
-                lines.append(row(what, part[dtype]["timings"], other, part[dtype]["phase difference"]))
+            timings, difference = part[dtype]["timings"], part[dtype]["phase difference"]
+            lines += [row(what, timings, other, difference) for other in list(timings)[1:]]
     if part := record.get("million"):
         lines += [
             "",
-            f"A million oscillators on a random graph of average degree 10 ({part['edges']:,} directed edges). Traffic is what",
-            "must pass through memory at least once a stage, a copy of the same machine and run reaches "
+            f"A million oscillators on a random graph of average degree 10 ({part['edges']:,} directed edges).",
+            "Traffic is what passes through memory at least once a stage; a copy in the same run reaches "
             f"{part['copy_bandwidth'] / 1e9:.1f} GB/s:",
             "",
             "| step | time | traffic | share of the copy's bandwidth | neighbours read |",
