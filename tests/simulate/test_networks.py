@@ -3,6 +3,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
 from kuramotognn import Graph
@@ -31,6 +32,17 @@ def test_own_graph() -> None:
     graph = ring(5)
     np.testing.assert_array_equal(dense(as_network(graph)), nx.to_numpy_array(nx.cycle_graph(5)))
     assert isinstance(graph, Graph)
+
+
+def test_what_is_given_stays_as_it_is() -> None:
+    """Edges of weight zero are left out of the network, not out of the graph."""
+    edges, weights = torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.tensor([0.0, 1.0, 2.0])
+    graph = Graph.from_edge_index(edges, 3, weights)
+    columns, matrix = graph.pattern.col.clone(), sparse.csr_array(([0.0, 1.0], [1, 0], [0, 1, 2, 2]), shape=(3, 3))
+    assert as_network(graph).nnz == 2
+    assert as_network(matrix).nnz == 1
+    assert torch.equal(graph.pattern.col, columns)
+    assert matrix.nnz == 2
 
 
 def test_random_network_has_the_degrees_of_a_poisson_distribution() -> None:

@@ -23,17 +23,17 @@ def as_network(graph: Any) -> Network:
     A directed NetworkX edge ``(j, i)`` lets ``j`` act on ``i``; its ``weight`` counts. Nodes keep NetworkX's order.
     """
     if isinstance(graph, Graph):
-        pattern, size = graph.pattern, (graph.num_nodes, graph.num_nodes)
-        weight = graph.weight.detach().double().numpy()
+        pattern, size = graph.pattern.to("cpu"), (graph.num_nodes, graph.num_nodes)
+        weight = graph.weight.detach().cpu().double().numpy()
         entries: Any = weight, pattern.col.numpy(), pattern.rowptr.numpy()
-        return _checked(sparse.csr_array(entries, shape=size))
+        return _checked(sparse.csr_array(entries, shape=size, copy=True))
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
         return _checked(sparse.csr_array(_networkx_matrix(graph).T))
     if isinstance(graph, np.ndarray):
         return _checked(np.asarray(graph, dtype=np.float64))
     if sparse.issparse(graph):
         matrix: Any = graph
-        return _checked(sparse.csr_array(matrix, dtype=np.float64))
+        return _checked(sparse.csr_array(matrix, dtype=np.float64, copy=True))
     raise ValueError(
         f"graph must be a Graph, a NetworkX graph, a SciPy sparse matrix or a NumPy array, got {type(graph).__name__}"
     )

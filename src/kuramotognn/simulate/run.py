@@ -36,6 +36,8 @@ NOISE_AT_ONCE = 1 << 20
 MEMORY = 8 << 30
 AT_ONCE = 0.25
 """Time between two visits of Python, which takes samples and brings phases back to the circle."""
+UNSEEN = 1 << 26
+"""Bytes of sums that may wait for such a visit."""
 
 
 def simulate(
@@ -150,11 +152,6 @@ class _Clock:
         return _Clock(time / (samples * every), every, samples, 0)
 
     @property
-    def at_once(self) -> int:
-        """Samples between two visits of Python."""
-        return max(1, int(AT_ONCE / (self.every * self.step)))
-
-    @property
     def times(self) -> Array:
         """``[samples + 1]``."""
         return np.arange(self.samples + 1) * (self.every * self.step)
@@ -194,6 +191,12 @@ class _Engine:
         self.frequencies = frequencies
         self.noise = [np.random.Generator(np.random.SFC64(s)) for s in self._noise_seeds(seed)]
 
+    @property
+    def at_once(self) -> int:
+        """Samples between two visits of Python."""
+        room = UNSEEN // (16 * self.blocks * self.stepping.weights.size)
+        return max(1, min(int(AT_ONCE / self.clock.step), room) // self.clock.every)
+
     def _noise_seeds(self, seed: int) -> list[np.random.SeedSequence]:
         """A stream for each block: the numbers do not depend on which thread draws them."""
         return np.random.SeedSequence([seed, 2]).spawn(self.blocks) if self.model.noise else []
@@ -231,7 +234,9 @@ class _Engine:
         stages = self.stepping.weights.size
         # A stage of each step of the delay, the stage at hand and the one being written.
         ring = self.clock.delay * stages + 2
-        sampled = max(self.clock.delay, self.clock.at_once * self.clock.every) * stages + 2
+        # Sums are also kept for the samples that Python has not looked at yet.
+        unseen = self.at_once * self.clock.every if self.at_once > 1 else 0
+        sampled = max(self.clock.delay, unseen) * stages + 2
         kept = 1 if self.interaction.kind == kernels.MEAN_FIELD else ring
         width = 2 * self.tiles * self.lanes
         if (size := kept * width * np.dtype(self.real).itemsize) > MEMORY:
@@ -278,7 +283,7 @@ class _Engine:
         trajectory = np.zeros((clock.samples + 1, self.n), self.real) if keep_phases else None
         if trajectory is not None:
             trajectory[0] = flat[: self.n]
-        together = 1 if keep_phases else clock.at_once
+        together = 1 if keep_phases else self.at_once
         stops = sorted({*range(0, clock.samples, together), first, clock.samples})
         for last, sample in pairwise(stops):
             if last == first:
