@@ -5,9 +5,14 @@ import kuramotognn
 
 PUBLIC = """
     __version__ load_dataset NodeDataset random_per_class Split normalise_features SparseFeatures largest_component
-    Graph set_backend use_backend backend_in_use Field Dynamics Attention RandomWalk
-    Kuramoto KuramotoDynamics Diffusion DiffusionDynamics Solver integrate Solution SolverError
-    ContinuousGNN KuramotoConv KuramotoGNN TrainingConfig fit EpochMetrics TrainResult predict
+    Graph set_backend use_backend backend_in_use Field Dynamics Attention RandomWalk SymmetricWalk SignedAttention
+    Kuramoto KuramotoDynamics ResidualKuramoto SecondOrderKuramoto TimeVaryingKuramoto Sakaguchi DelayedKuramoto
+    AdaptiveKuramoto DampedOscillators Diffusion DiffusionDynamics Solver integrate Solution SolverError
+    ContinuousGNN KuramotoConv KuramotoGNN ResidualKuramotoGNN SecondOrderKuramotoGNN TimeVaryingKuramotoGNN
+    SakaguchiGNN DelayedKuramotoGNN AdaptiveKuramotoGNN SignedKuramotoGNN GraphCON GRAND GCN GAT
+    GraphSAGE GCNII ModelSettings ModelInfo MODELS
+    TrainingConfig fit EpochMetrics TrainResult predict
+    oversmoothing_profile Profile is_oversmoothing Decay
 """
 
 

@@ -50,6 +50,23 @@ def test_file_and_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert (used["seed"], used["training"]["epochs"], used["model"]["hidden_channels"]) == (3, 1, 8)
 
 
+def test_the_model_decides_the_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--model", "grand-l", "--help"]) == 0
+    grand = capsys.readouterr().out
+    assert "--model.time" in grand
+    assert "--model.coupling" not in grand
+    assert main(["train", "--help"]) == 0
+    assert "--model.coupling" in capsys.readouterr().out
+    for index, spelled in enumerate((["--model", "grand-l"], ["--model=grand-l"], ["--model.name", "grand-l"])):
+        assert main(["train", *QUICK, *spelled, "--json", "--out", str(tmp_path / str(index))]) == 0
+        used = json.loads(capsys.readouterr().out)["config"]["model"]
+        assert (used["name"], used["time"]) == ("grand-l", 1.0)
+    file = tmp_path / "mine.toml"
+    file.write_text('[model]\nname = "grand-l"\n')
+    assert main(["train", "--config", str(file), "--model.coupling", "3"]) == 2
+    assert "grand-l has no setting model.coupling" in capsys.readouterr().err
+
+
 def test_evaluate(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(run_folder)]) == 0
     assert "computed again (recorded)" in " ".join(capsys.readouterr().out.split())
@@ -68,11 +85,27 @@ def test_predict(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert rows[0].keys() >= {"node", "part", "label", "prediction", "p(Theory)"}
 
 
-def test_datasets(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["datasets"]) == 0
-    assert "2708" in capsys.readouterr().out
-    assert main(["datasets", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["largest component"] == "2485 nodes, 5069 edges"
+def test_datasets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets", "--data-root", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    for word in ("2485", "5069", "ogbn-arxiv", "1166243", "random-per-class", "0.804"):
+        assert word in told
+    assert main(["--data-root", str(tmp_path), "datasets", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert len(rows) == 12
+    assert [name for name, row in rows.items() if row["present"]] == ["cora"]
+    assert rows["cora"]["ours"]["edges"] == rows["cora"]["paper"]["edges"] == 5069
+    assert rows["pubmed"]["ours"] is None
+    assert main(["datasets", "--quiet", "--data-root", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "cora\n"
+
+
+def test_an_absent_data_set_says_which_file_to_put_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", "--dataset", "pubmed", "--offline", "--data-root", str(tmp_path), "--quiet"]
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert f"{tmp_path}/PubMed/raw/ind.pubmed.x is not there and downloads are switched off" in told
+    assert "get https://github.com/kimiyoung/planetoid/raw/master/data/ind.pubmed.x and put it there" in told
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +121,13 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "sentence"),
     [
         (["train", "--dataset", "coora"], "unknown dataset 'coora'; did you mean 'cora'?"),
-        (["train", "--model.tme", "3"], "Did you mean --model.time?"),
+        (["train", "--model.tme", "3"], "kuramotognn has no setting model.tme; did you mean 'time'?"),
+        (
+            ["train", "--model", "grand-l", "--model.coupling", "3"],
+            "grand-l has no setting model.coupling; it has",
+        ),
+        (["train", "--model", "gran"], "unknown model 'gran'; did you mean 'grand-l'?"),
+        (["train", "--trainin.epochs", "3"], "Did you mean --training.epochs?"),
         (["train", "--model.time", "-1"], "model.time must be positive, got -1"),
         (["train", "--model.time", "0"], "model.time must be positive, got 0"),
         (["train", "--model.coupling", "0"], "model.coupling must be positive, got 0"),
@@ -125,7 +164,7 @@ def test_mistakes_get_one_sentence_and_exit_code_two(
 
 def test_config_files_with_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.toml"
-    for content, sentence in [("[model]\ntme = 3", "did you mean 'model.time'?"), ("= 3", "is not TOML")]:
+    for content, sentence in [("[model]\ntme = 3", "did you mean 'time'?"), ("= 3", "is not TOML")]:
         file.write_text(content)
         assert main(["train", "--config", str(file)]) == 2
         assert sentence in capsys.readouterr().err

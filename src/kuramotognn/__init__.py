@@ -2,9 +2,13 @@
 
 from kuramotognn._version import __version__
 from kuramotognn.data import NodeDataset, Split, load_dataset, random_per_class
+from kuramotognn.diagnostics import Decay, Profile, is_oversmoothing, oversmoothing_profile
 from kuramotognn.features import SparseFeatures, normalise_features
 from kuramotognn.fields import (
+    AdaptiveKuramoto,
     Attention,
+    DampedOscillators,
+    DelayedKuramoto,
     Diffusion,
     DiffusionDynamics,
     Dynamics,
@@ -12,10 +16,36 @@ from kuramotognn.fields import (
     Kuramoto,
     KuramotoDynamics,
     RandomWalk,
+    ResidualKuramoto,
+    Sakaguchi,
+    SecondOrderKuramoto,
+    SignedAttention,
+    SymmetricWalk,
+    TimeVaryingKuramoto,
 )
 from kuramotognn.graph import Graph, largest_component
 from kuramotognn.kernels import backend_in_use, set_backend, use_backend
-from kuramotognn.models import ContinuousGNN, KuramotoConv, KuramotoGNN
+from kuramotognn.models import (
+    GAT,
+    GCN,
+    GCNII,
+    GRAND,
+    MODELS,
+    AdaptiveKuramotoGNN,
+    ContinuousGNN,
+    DelayedKuramotoGNN,
+    GraphCON,
+    GraphSAGE,
+    KuramotoConv,
+    KuramotoGNN,
+    ModelInfo,
+    ModelSettings,
+    ResidualKuramotoGNN,
+    SakaguchiGNN,
+    SecondOrderKuramotoGNN,
+    SignedKuramotoGNN,
+    TimeVaryingKuramotoGNN,
+)
 from kuramotognn.solve import Solution, Solver, SolverError, integrate
 from kuramotognn.training import EpochMetrics, TrainingConfig, TrainResult, fit, predict
 
@@ -37,8 +67,17 @@ __all__ = [  # noqa: RUF022
     "Dynamics",
     "Attention",
     "RandomWalk",
+    "SymmetricWalk",
+    "SignedAttention",
     "Kuramoto",
     "KuramotoDynamics",
+    "ResidualKuramoto",
+    "SecondOrderKuramoto",
+    "TimeVaryingKuramoto",
+    "Sakaguchi",
+    "DelayedKuramoto",
+    "AdaptiveKuramoto",
+    "DampedOscillators",
     "Diffusion",
     "DiffusionDynamics",
     "Solver",
@@ -48,9 +87,29 @@ __all__ = [  # noqa: RUF022
     "ContinuousGNN",
     "KuramotoConv",
     "KuramotoGNN",
+    "ResidualKuramotoGNN",
+    "SecondOrderKuramotoGNN",
+    "TimeVaryingKuramotoGNN",
+    "SakaguchiGNN",
+    "DelayedKuramotoGNN",
+    "AdaptiveKuramotoGNN",
+    "SignedKuramotoGNN",
+    "GraphCON",
+    "GRAND",
+    "GCN",
+    "GAT",
+    "GraphSAGE",
+    "GCNII",
+    "ModelSettings",
+    "ModelInfo",
+    "MODELS",
     "TrainingConfig",
     "fit",
     "EpochMetrics",
     "TrainResult",
     "predict",
+    "oversmoothing_profile",
+    "Profile",
+    "is_oversmoothing",
+    "Decay",
 ]

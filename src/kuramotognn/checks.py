@@ -15,6 +15,12 @@ def check_positive(name: str, value: float) -> None:
         raise ValueError(f"{name} must be positive and finite, got {value}")
 
 
+def check_not_negative(name: str, value: float) -> None:
+    """Refuse a number that must be zero or positive, and finite."""
+    if not (value >= 0 and math.isfinite(value)):
+        raise ValueError(f"{name} must be at least 0 and finite, got {value}")
+
+
 def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
     """Refuse a name that is not among the choices, and suggest the nearest."""
     known = list(choices)

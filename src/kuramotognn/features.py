@@ -119,6 +119,13 @@ def normalise_features(x: Features, how: Normalisation) -> Features:
     return SparseFeatures(x.pattern, x.values / x.pattern.of_row(length))
 
 
+def scale_features(x: Features, factor: float) -> Features:
+    """Every feature times ``factor``: with it the spread of the initial phases."""
+    if factor == 1.0:
+        return x
+    return x * factor if isinstance(x, Tensor) else SparseFeatures(x.pattern, x.values * factor)
+
+
 def dropout(x: Features, p: float, training: bool) -> Features:
     """Zero each entry with probability ``p`` and scale the rest; stored entries alone are drawn when sparse."""
     if isinstance(x, Tensor):

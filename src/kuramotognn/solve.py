@@ -1,7 +1,8 @@
 """Solvers: from a right-hand side and an initial state to the state at later times.
 
 Fixed-step Runge–Kutta methods are tableaux over one stepping loop, and their gradients are those of backpropagation
-through the steps. Adaptive methods are torchdiffeq's.
+through the steps. Adaptive methods are torchdiffeq's. A solver knows nothing of models; it does know two special forms:
+a second-order right-hand side may be stepped by ``imex``, and the past of a delayed one is kept while stepping.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torchdiffeq
 from torch import Tensor
 
 from kuramotognn.checks import check_choice, check_positive
-from kuramotognn.fields.base import Dynamics
+from kuramotognn.fields.base import DelayedDynamics, Dynamics, SecondOrderDynamics
 from kuramotognn.typing import Nodes
 
 
@@ -48,7 +49,8 @@ TABLEAUX = {
     "rk4": Tableau((0.5, 0.5, 1.0), ((0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)), (1 / 6, 1 / 3, 1 / 3, 1 / 6)),
 }
 ADAPTIVE = ("dopri5", "dopri8", "bosh3", "fehlberg2", "adaptive_heun")
-METHODS = (*TABLEAUX, *ADAPTIVE)
+IMEX = "imex"
+METHODS = (*TABLEAUX, IMEX, *ADAPTIVE)
 DEFAULT_TOLERANCE = 1e-4
 AUTO_MEMORY = 2 << 30
 """Bytes that a fused integration may keep for its gradient unless told otherwise."""
@@ -63,8 +65,9 @@ class Solver:
     """How to integrate.
 
     Args:
-        method: ``euler``, ``midpoint``, ``heun`` or ``rk4`` with fixed steps; ``dopri5``, ``dopri8``, ``bosh3``,
-            ``fehlberg2`` or ``adaptive_heun`` with steps adapted to the tolerances.
+        method: ``euler``, ``midpoint``, ``heun`` or ``rk4`` with fixed steps; ``imex``, GraphCON's implicit–explicit
+            fixed step for second-order fields: the velocity first, then the position with the new velocity; ``dopri5``,
+            ``dopri8``, ``bosh3``, ``fehlberg2`` or ``adaptive_heun`` with steps adapted to the tolerances.
         step_size: the largest step of a fixed-step method; the interval is cut into equal steps no larger than this.
         steps: the number of steps, instead of ``step_size``.
         rtol: relative tolerance of an adaptive method, 1e-4 unless given.
@@ -146,7 +149,7 @@ def integrate(
 
     Args:
         dynamics: the right-hand side.
-        x0: ``[N, d]`` state at time 0.
+        x0: ``[N, d]`` state at time 0; ``dynamics.start(x0)`` where more than the nodes' ``x`` evolves.
         time: where to stop, positive.
         solver: how to get there.
         save_at: ascending times in ``[0, time]`` whose states are returned; only ``time`` unless given. Between the
@@ -158,10 +161,10 @@ def integrate(
     check_positive("time", time)
     ts = (float(time),) if save_at is None else tuple(float(t) for t in save_at)
     check_save_at(ts, time)
-    evaluations = _Evaluations(dynamics, solver, time)
+    evaluations = _evaluations(dynamics, x0, time, solver)
     if x0.numel() == 0:
         return Solution(ts, x0.expand(len(ts), *x0.shape), 0)
-    march = _fixed_steps if solver.method in TABLEAUX else _adaptive_steps
+    march = _adaptive_steps if solver.adaptive else _fixed_steps
     return Solution(ts, march(evaluations, x0, ts), evaluations.count)
 
 
@@ -184,7 +187,19 @@ class _Evaluations:
         self.t = float(t.detach()) if isinstance(t, Tensor) else t
         if self.count > self.solver.max_evaluations:
             raise self.error(f"needs more than max_evaluations={self.solver.max_evaluations}")
+        return self.velocity(t, x)
+
+    def velocity(self, t: float | Tensor, x: Nodes) -> Nodes:
+        """The right-hand side, uncounted."""
         return self.dynamics(t, x)
+
+    def begin(self, t: float, x: Nodes) -> Nodes:
+        """The slope at the beginning of a step."""
+        return self(t, x)
+
+    def again(self) -> _Evaluations:
+        """The same right-hand side, counted from zero."""
+        return _Evaluations(self.dynamics, self.solver, self.time)
 
     def spend(self, steps: int, evaluations: int, start: float, h: float) -> None:
         """Count the evaluations of steps that are taken at once."""
@@ -209,6 +224,58 @@ class _Evaluations:
         )
 
 
+class _DelayedEvaluations(_Evaluations):
+    """A delayed right-hand side and its past: states and slopes at the beginnings of the steps, cubics in between.
+
+    A step no longer than the delay only asks for what is known. The order of the method is kept where the delay is a
+    whole number of steps; elsewhere the kinks that a delayed solution has at multiples of the delay fall into steps.
+    """
+
+    def __init__(self, dynamics: DelayedDynamics, solver: Solver, time: float, x0: Nodes) -> None:
+        super().__init__(dynamics, solver, time)
+        self.delayed, self.x0, self.h = dynamics, x0, time / solver.num_steps(time)
+        self.past: dict[int, tuple[Nodes, Nodes]] = {}
+        self.reach = math.ceil(dynamics.delay / self.h) + 2  # steps after which a state is not asked for again
+        if self.h > dynamics.delay * (1 + 1e-9):
+            raise ValueError(
+                f"steps must be no longer than the delay {dynamics.delay:g}, got {self.h:g}; "
+                f"take at least {math.ceil(time / dynamics.delay * (1 - 1e-9))} steps"
+            )
+
+    def velocity(self, t: float | Tensor, x: Nodes) -> Nodes:
+        return self.delayed.velocity(t, x, self._state_at(float(t) - self.delayed.delay))
+
+    def begin(self, t: float, x: Nodes) -> Nodes:
+        step, slope = round(t / self.h), self(t, x)
+        self.past[step] = x, slope
+        self.past.pop(step - self.reach, None)
+        return slope
+
+    def again(self) -> _Evaluations:
+        return _DelayedEvaluations(self.delayed, self.solver, self.time, self.x0)
+
+    def _state_at(self, t: float) -> Nodes:
+        step = math.floor(t / self.h + 1e-9)
+        theta = t / self.h - step
+        if step < 0 or (step == 0 and theta < 1e-9):
+            return self.x0
+        if theta < 1e-9:
+            return self.past[step][0]
+        return _hermite(theta, self.h, *self.past[step], *self.past[step + 1])
+
+
+def _evaluations(dynamics: Dynamics, x0: Nodes, time: float, solver: Solver) -> _Evaluations:
+    if solver.method == IMEX and not isinstance(dynamics, SecondOrderDynamics):
+        raise ValueError(
+            f"imex is for second-order fields such as GraphCON's, got {type(dynamics).__name__}; take euler"
+        )
+    if not isinstance(dynamics, DelayedDynamics):
+        return _Evaluations(dynamics, solver, time)
+    if solver.adaptive:
+        raise ValueError(f"{solver.method} keeps no past for a delayed field; take {', '.join(TABLEAUX)}")
+    return _DelayedEvaluations(dynamics, solver, time, x0)
+
+
 def _fixed_steps(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:
     h = f.time / f.solver.num_steps(f.time)
     states: list[Nodes] = []
@@ -228,6 +295,10 @@ def _fixed_steps(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:
 
 def _advance(f: _Evaluations, x: Nodes, first: int, last: int, h: float) -> Nodes:
     """From the state at step ``first`` to that at step ``last``."""
+    if f.solver.method == IMEX:
+        for step in range(first, last):
+            x = _imex_step(f, step * h, h, x)
+        return x
     tableau, system = TABLEAUX[f.solver.method], f.dynamics.coupled()
     if first < last and system is not None and system.fits(x):
         f.spend(last - first, tableau.evaluations, first * h, h)
@@ -245,10 +316,17 @@ def _between(f: _Evaluations, x: Nodes, step: int, theta: float, h: float) -> No
 
 
 def _runge_kutta_step(f: _Evaluations, tableau: Tableau, t: float, h: float, x: Nodes) -> Nodes:
-    slopes = [f(t, x)]
+    slopes = [f.begin(t, x)]
     for c, row in zip(tableau.times, tableau.stages, strict=True):
         slopes.append(f(t + c * h, _add_slopes(x, h, row, slopes)))
     return _add_slopes(x, h, tableau.weights, slopes)
+
+
+def _imex_step(f: _Evaluations, t: float, h: float, state: Nodes) -> Nodes:
+    """The velocity by an explicit step, then the position with the new velocity."""
+    position, velocity = state.chunk(2, dim=-1)
+    velocity = torch.add(velocity, f(t, state).chunk(2, dim=-1)[1], alpha=h)
+    return torch.cat([torch.add(position, velocity, alpha=h), velocity], dim=-1)
 
 
 def _add_slopes(x: Nodes, h: float, weights: tuple[float, ...], slopes: list[Nodes]) -> Nodes:
@@ -271,7 +349,7 @@ def _hermite(theta: float, h: float, x0: Nodes, slope0: Nodes, x1: Nodes, slope1
 @torch.no_grad()
 def _locate_divergence(f: _Evaluations, x: Nodes, h: float) -> None:
     """Repeat a failed integration, looking at each step, and raise where the state stops being finite."""
-    again = _Evaluations(f.dynamics, f.solver, f.time)
+    again = f.again()
     step = 0
     while torch.isfinite(x).all():
         x = _advance(again, x, step, step + 1, h)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -16,7 +16,9 @@ from kuramotognn.checkpoints import Checkpoint, CheckpointFolder
 from kuramotognn.data.splits import Split
 from kuramotognn.features import Features, check_features, compact_features
 from kuramotognn.graph import Graph
+from kuramotognn.metrics import measure
 from kuramotognn.models.continuous import ContinuousGNN
+from kuramotognn.models.discrete import DiscreteGNN
 from kuramotognn.solve import solver_errors
 from kuramotognn.typing import EdgeIndex, Index, Labels, Logits
 
@@ -42,6 +44,9 @@ class TrainingConfig(BaseModel):
     )
     learning_rate: float = Field(0.01, gt=0, description="Step of the optimiser.")
     weight_decay: float = Field(0.0, ge=0, description="Weight decay of the optimiser.")
+    class_weights: Literal["none", "balanced"] = Field(
+        "none", description="Weigh each class in the loss by one over its share of the training nodes, or all alike."
+    )
     select_time: bool = Field(
         False, description="Choose the integration time on validation, by decoding along the trajectory."
     )
@@ -76,6 +81,7 @@ class TrainResult:
     Attributes:
         best: metrics of the epoch chosen on validation.
         test_accuracy: accuracy on the test nodes, computed once, with the chosen parameters and time.
+        test_measures: macro F1, balanced accuracy, confusion matrix and, for two classes, ROC-AUC of the same nodes.
         history: metrics of every epoch.
         seconds: wall-clock time, over all sessions of a resumed training.
     """
@@ -84,6 +90,7 @@ class TrainResult:
     test_accuracy: float
     history: tuple[EpochMetrics, ...] = field(repr=False)
     seconds: float
+    test_measures: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def fit(
@@ -101,7 +108,8 @@ def fit(
     """Train ``model`` on the split's training nodes and keep the epoch that validates best.
 
     Args:
-        model: called as ``model(x, edges)``; any PyG model is.
+        model: called as ``model(x, edges)``; any PyG model is. A module in it that has a method ``set_training_nodes``
+            is told the split's training nodes.
         x: ``[N, F]`` features, sparse or dense; made sparse when nearly empty and the model can take it.
         edges: a graph, or PyG's ``edge_index``.
         y: ``[N]`` classes.
@@ -113,12 +121,15 @@ def fit(
     """
     config = config or TrainingConfig()
     check_features(x)
-    if isinstance(model, ContinuousGNN):
+    if isinstance(model, ContinuousGNN | DiscreteGNN):
         x = compact_features(x)
         if not isinstance(edges, Graph):
             edges = Graph.from_edge_index(edges, x.shape[0])
-    elif config.select_time:
+    if config.select_time and not isinstance(model, ContinuousGNN):
         raise ValueError(f"select_time needs a model with a flow, got {type(model).__name__}")
+    for module in model.modules():
+        if callable(tell := getattr(module, "set_training_nodes", None)):
+            tell(split.train)
     with torch.random.fork_rng(devices=_generator_devices(y)):
         torch.manual_seed(seed)
         return _Training(model, x, edges, y, split, config, checkpoints).run(on_epoch)
@@ -160,6 +171,7 @@ class _Training:
         self.optimiser = OPTIMISERS[config.optimiser](
             model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
         )
+        self.class_weights = _balanced(y[split.train]) if config.class_weights == "balanced" else None
         self.history: list[EpochMetrics] = []
         self.best: EpochMetrics | None = None
         self.best_state: dict[str, Tensor] = {}
@@ -189,7 +201,7 @@ class _Training:
     def _epoch(self) -> EpochMetrics:
         self.model.train()
         self.optimiser.zero_grad()
-        loss = F.cross_entropy(self._training_logits(), self.y[self.split.train])
+        loss = F.cross_entropy(self._training_logits(), self.y[self.split.train], self.class_weights)
         with solver_errors():
             loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
@@ -202,7 +214,7 @@ class _Training:
 
     def _training_logits(self) -> Logits:
         nodes = self.split.train
-        if isinstance(self.model, ContinuousGNN):
+        if isinstance(self.model, ContinuousGNN | DiscreteGNN):
             # A decoder with dropout over all nodes costs more than some flows.
             chosen: Logits = self.model(self.x, self.edges, nodes=nodes.to(self.y.device))
             return chosen
@@ -247,6 +259,7 @@ class _Training:
             test_accuracy=accuracy(logits, self.y, self.split.test),
             history=tuple(self.history),
             seconds=self._seconds(),
+            test_measures=measure(logits, self.y, self.split.test),
         )
 
     def _seconds(self) -> float:
@@ -283,6 +296,13 @@ class _Training:
         self.history = [EpochMetrics(**metrics) for metrics in saved.facts["history"]]
         self.best = self.history[saved.facts["best_epoch"] - 1]
         self.earlier_seconds = saved.facts["seconds"]
+
+
+def _balanced(classes: Labels) -> Tensor:
+    """Weights under which every class that occurs adds the same to the loss, with mean one over the nodes."""
+    counts = torch.bincount(classes)
+    present = counts > 0
+    return torch.where(present, classes.numel() / (present.sum() * counts.clamp(min=1)), 0.0).float()
 
 
 def _generator_devices(y: Labels) -> list[torch.device]:

@@ -3,23 +3,25 @@ import math
 from pathlib import Path
 
 import pytest
+from torch import nn
 
-from kuramotognn import KuramotoGNN, Solver
+from kuramotognn import Solver
 from kuramotognn.data import DATASETS
 from kuramotognn.experiments.config import (
     Config,
     ConfigError,
-    ModelConfig,
     SolverConfig,
+    flatten,
     parse,
     read_toml,
     recommended,
     resolve,
 )
+from kuramotognn.models.registry import MODELS
 
 
 def test_flag_beats_file_beats_recommended_beats_default() -> None:
-    advice = recommended("cora")
+    advice = recommended("cora", "kuramotognn")
     assert "time" in advice["model"]
     plain = resolve({})
     assert plain.config.model.time == advice["model"]["time"]
@@ -34,7 +36,7 @@ def test_flag_beats_file_beats_recommended_beats_default() -> None:
 
 
 def test_a_step_size_and_a_number_of_steps_replace_each_other() -> None:
-    assert recommended("cora")["solver"]["step_size"]
+    assert recommended("cora", "kuramotognn")["solver"]["step_size"]
     steps = resolve({"solver": {"steps": 7}}).config.solver
     assert (steps.steps, steps.step_size) == (7, None)
     adaptive = resolve({"solver": {"method": "dopri5"}}).config.solver.build()
@@ -50,23 +52,65 @@ def test_a_configuration_survives_its_file(tmp_path: Path) -> None:
     assert parse(read_toml(path)) == config
 
 
-@pytest.mark.parametrize("name", DATASETS)
-def test_recommended_settings_build(name: str) -> None:
-    config = resolve({"dataset": name}).config
-    assert isinstance(config.model.build(10, 3, config.solver.build()), KuramotoGNN)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_recommended_settings_build(dataset: str, model: str) -> None:
+    config = resolve({"dataset": dataset, "model": {"name": model}}).config
+    assert config.model.name == model
+    assert isinstance(config.model.build(10, 3, config.solver.build()), nn.Module)
 
 
-def test_settings_are_the_constructors_arguments() -> None:
-    arguments = set(inspect.signature(KuramotoGNN).parameters) - {"in_channels", "out_channels", "solver"}
-    assert set(ModelConfig.model_fields) - {"name"} == arguments
+def test_recommended_settings_have_a_model() -> None:
+    """A file of recommended settings that no model reads would be silently without effect."""
+    folder = Path(inspect.getfile(Config)).parent / "recommended"
+    for file in folder.glob("*/*"):
+        assert file.parent.name in DATASETS
+        assert file.stem in MODELS
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_settings_are_the_constructors_arguments(model: str) -> None:
+    settings = MODELS[model].settings
+    arguments = set(inspect.signature(settings.constructor()).parameters) - {"in_channels", "out_channels", "solver"}
+    assert set(settings.model_fields) - {"name"} == arguments - set(settings.fixed())
+    assert set(settings.fixed()) <= arguments
+
+
+def test_solver_settings_are_the_solvers() -> None:
     assert set(SolverConfig.model_fields) == set(inspect.signature(Solver).parameters)
+
+
+def test_a_search_space_names_settings() -> None:
+    for name, info in MODELS.items():
+        known = dict(flatten(Config(model=info.settings()).model_dump()))
+        assert set(info.settings.search_space) <= set(known), name
+
+
+def test_the_model_decides_which_settings_are_recommended() -> None:
+    assert "coupling" in recommended("cora", "kuramotognn")["model"]
+    other = resolve({"model": {"name": "grand-l"}})
+    assert not hasattr(other.config.model, "coupling")
+    assert not hasattr(resolve({}, {"model": {"name": "grand-l", "time": 3.0}}).config.model, "coupling")
+
+
+def test_a_files_table_of_another_model_is_left_out() -> None:
+    file = {"model": {"name": "kuramotognn", "coupling": 2.0, "time": 3.5}, "seed": 7}
+    chosen = resolve({"model": {"name": "grand-l"}}, file)
+    assert (chosen.config.model.name, chosen.config.seed) == ("grand-l", 7)
+    assert chosen.sources["model.time"] != "file"
+    nameless = resolve({"model": {"name": "grand-l"}}, {"model": {"time": 3.5}})
+    assert (nameless.config.model.time, nameless.sources["model.time"]) == (3.5, "file")
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
         ({"modle": {}}, "unknown setting 'modle'; did you mean 'model'?"),
-        ({"model": {"tme": 1.0}}, "unknown setting 'model.tme'; did you mean 'model.time'?"),
+        ({"model": {"tme": 1.0}}, "kuramotognn has no setting model.tme; did you mean 'time'?; it has name, hidden_ch"),
+        ({"model": {"name": "grand-l", "coupling": 1.0}}, "grand-l has no setting model.coupling; it has name, hidden"),
+        ({"model": {"name": "gran"}}, "unknown model 'gran'; did you mean 'grand-l'?; known: kuramotognn, "),
+        ({"model": {"name": 3}}, "unknown model '3'"),
+        ({"model": {"name": "grand-l", "time": -1.0}}, "model.time must be positive, got -1.0"),
         ({"model": {"time": -1.0}}, "model.time must be positive, got -1.0"),
         ({"model": {"time": 0}}, "model.time must be positive, got 0"),
         ({"model": {"coupling": 0.0}}, "model.coupling must be positive, got 0.0"),

@@ -5,31 +5,46 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pydantic
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, UnknownOptionError
 from cyclopts import ValidationError as FlagError
 
-from kuramotognn.cli import datasets, simulate, train  # noqa: F401  (importing a module registers its commands)
-from kuramotognn.cli.base import app
-from kuramotognn.experiments.config import explain
+from kuramotognn.cli.base import CheckError, app, prepare
+from kuramotognn.experiments.config import explain, no_such_setting
+from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.solve import SolverError
 
 USER_ERROR = 2
+
+for _module in iter_modules(__path__, f"{__name__}."):
+    import_module(_module.name)  # Importing a module registers its commands.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake is one sentence and exit code 2, never a traceback."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
+    model = DEFAULT_MODEL
     try:
-        app(tokens, exit_on_error=False, print_error=False, result_action="return_none")
-    except KeyboardInterrupt:
-        return _complain("interrupted; what was finished is kept, go on with --resume and the run's folder", 130)
+        model, tokens = prepare(tokens)
+        app.meta(tokens, exit_on_error=False, print_error=False, result_action="return_none")
+    except KeyboardInterrupt as error:
+        how = str(error) or "go on with --resume and the run's folder"
+        return _complain(f"interrupted; what was finished is kept, {how}", 130)
+    except CheckError as failure:
+        return _complain(str(failure), 1)
     except FlagError as error:
         if os.environ.get("KURAMOTOGNN_DEBUG"):
             raise
         cause = error.__cause__
         return _complain(explain(cause) if isinstance(cause, pydantic.ValidationError) else str(error))
+    except UnknownOptionError as error:
+        flag = error.token.keyword or "" if error.token else ""
+        if not flag.startswith("--model."):
+            return _complain(str(error))
+        return _complain(no_such_setting(model, flag.removeprefix("--").replace("-", "_")))
     except (CycloptsError, ValueError, SolverError, OSError) as error:
         if os.environ.get("KURAMOTOGNN_DEBUG"):
             raise

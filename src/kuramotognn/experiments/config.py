@@ -7,20 +7,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union
 
 import tomli_w
 import torch
-from cyclopts import Parameter
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from torch import nn
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from kuramotognn.checks import did_you_mean
-from kuramotognn.data import NodeDataset, Split, dataset_name, random_per_class
-from kuramotognn.features import Normalisation
-from kuramotognn.fields import Interaction
+from kuramotognn.data import OWN_GRAPH, dataset_name
+from kuramotognn.experiments.data_config import ONE_SPLIT, DataConfig, names_files
 from kuramotognn.kernels import Backend
-from kuramotognn.models.kuramoto import AdjacencyName, KuramotoGNN
+from kuramotognn.models.kuramoto import KuramotoSettings
+from kuramotognn.models.registry import DEFAULT_MODEL, MODELS, find_model, unknown_model
+from kuramotognn.models.settings import ModelSettings
 from kuramotognn.solve import ADAPTIVE, Solver
 from kuramotognn.training import TrainingConfig
 
@@ -29,27 +28,6 @@ class Strict(BaseModel):
     """Unknown keys are errors, values are not changed after validation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class DataConfig(Strict):
-    """What is read, and which nodes train, select and test."""
-
-    protocol: Literal["random-per-class"] = Field("random-per-class", description="How nodes are split.")
-    per_class: int = Field(20, ge=1, description="Training nodes a class.")
-    development: int = Field(1500, ge=1, description="Nodes drawn for training and validation together.")
-    largest_component: bool = Field(True, description="Keep the largest connected component only.")
-    normalisation: Normalisation = Field("row-sum", description="Scaling of each node's features.")
-    self_loops: bool = Field(False, description="Add an edge from every node to itself.")
-
-    def split(self, dataset: NodeDataset, number: int) -> Split:
-        """Split ``number`` of this protocol."""
-        return random_per_class(
-            dataset.y,
-            number,
-            per_class=self.per_class,
-            development=self.development,
-            class_names=dataset.class_names,
-        )
 
 
 class SolverConfig(Strict):
@@ -78,43 +56,27 @@ class SolverConfig(Strict):
         return Solver(**settings)
 
 
-class ModelConfig(Strict):
-    """The model: see :class:`kuramotognn.KuramotoGNN`."""
+def named_model(settings: object) -> str:
+    """Which model some settings are of; the default one when they do not say."""
+    name = settings.get("name") if isinstance(settings, Mapping) else getattr(settings, "name", None)
+    return DEFAULT_MODEL if name is None else str(name)
 
-    name: Annotated[Literal["kuramotognn"], Parameter(name="--model")] = Field(
-        "kuramotognn", description="Which model."
-    )
-    hidden_channels: int = Field(64, ge=1, description="Width of the phases.")
-    time: float = Field(8.0, gt=0, description="Integration time T, the depth.")
-    coupling: float = Field(1.0, gt=0, description="Coupling strength K.")
-    adjacency: AdjacencyName = Field("attention", description="Couplings: attention at X(0), or constant.")
-    heads: int = Field(4, ge=1, description="Attention heads.")
-    attention_channels: int | None = Field(
-        None, ge=1, description="Total width of queries and keys (default: hidden-channels)."
-    )
-    interaction: Interaction = Field("exact", description="Exact sine coupling, or the supplement's approximation.")
-    input_dropout: float = Field(0.5, ge=0, lt=1, description="Dropout on the features.")
-    dropout: float = Field(0.5, ge=0, lt=1, description="Dropout on the final phases.")
-    phase_range: Annotated[tuple[float, float] | None, Parameter(negative="")] = Field(
-        None, description="Clamp X(0) to this interval; the authors' code uses 0 3.14159."
-    )
 
-    @field_validator("phase_range", mode="before")
-    @classmethod
-    def _pair(cls, value: object) -> object:
-        return tuple(value) if isinstance(value, list) else value  # TOML has lists only
-
-    def build(self, in_channels: int, out_channels: int, solver: Solver) -> nn.Module:
-        """The model these settings describe, freshly initialised."""
-        settings = self.model_dump(exclude={"name", "hidden_channels"})
-        return KuramotoGNN(in_channels, self.hidden_channels, out_channels, solver=solver, **settings)
+if TYPE_CHECKING:
+    AnyModel: TypeAlias = ModelSettings
+else:
+    # The settings of any model in the registry, told apart by their name.
+    AnyModel = Annotated[
+        Union[tuple(Annotated[info.settings, Tag(name)] for name, info in MODELS.items())],  # noqa: UP007
+        Discriminator(named_model),
+    ]
 
 
 class Config(Strict):
     """Everything that decides a run's numbers."""
 
     dataset: str = Field("cora", description="Name of the data set; see `kuramotognn datasets`.")
-    splits: int = Field(5, ge=1, description="How many splits to train on.")
+    splits: int = Field(5, ge=1, description="How many splits to train on (1 where a protocol has no more).")
     first_split: int = Field(0, ge=0, description="Number of the first split; tuning uses 1000 and up.")
     seed: int = Field(0, ge=0, description="Seed of initialisation and dropout.")
     device: str = Field("cpu", description="Where to compute: cpu, cuda, cuda:1, …")
@@ -122,7 +84,7 @@ class Config(Strict):
         "auto", description="Kernels: fused on CPUs, torch anywhere, auto the faster that can run."
     )
     data: DataConfig = Field(DataConfig(), description="What is read and how it is split.")
-    model: ModelConfig = Field(ModelConfig(), description="The model.")
+    model: AnyModel = Field(KuramotoSettings(), description="The model.")
     solver: SolverConfig = Field(SolverConfig(), description="How the flow is integrated.")
     training: TrainingConfig = Field(TrainingConfig(), description="How the model is trained.")
 
@@ -140,6 +102,15 @@ class Config(Strict):
     @classmethod
     def _known_dataset(cls, name: str) -> str:
         return dataset_name(name)
+
+    @model_validator(mode="after")
+    def _data_of_the_dataset(self) -> Config:
+        if self.data.files.nodes is not None and "dataset" not in self.model_fields_set:
+            self.__dict__["dataset"] = OWN_GRAPH
+        self.__dict__["data"] = self.data.for_dataset(self.dataset)
+        if "splits" not in self.model_fields_set and self.data.protocol in ONE_SPLIT:
+            self.__dict__["splits"] = 1
+        return self
 
     def to_toml(self) -> str:
         """These settings as a file that :func:`read_toml` reads back."""
@@ -159,20 +130,35 @@ class Resolved:
 
 
 def resolve(flags: Mapping[str, Any], file: Mapping[str, Any] | None = None) -> Resolved:
-    """Merge settings: flag > file > the data set's recommended settings > default."""
-    name = flags.get("dataset", (file or {}).get("dataset", "cora"))
-    layers = [("recommended", recommended(str(name))), ("file", file or {}), ("flag", flags)]
+    """Merge settings: flag > file > what is recommended for the model on the data set > default.
+
+    When a flag names another model than the file, the file's table ``[model]`` is not for it and is left out. A file
+    that says ``recommended = false`` is whole: what it leaves out is the default.
+    """
+    file = dict(file or {})
+    dataset = OWN_GRAPH if names_files(flags, file) else str(flags.get("dataset", file.get("dataset", "cora")))
+    model = chosen_model(flags, file)
+    if model != chosen_model(file, flags):
+        file.pop("model")
+    start = recommended(dataset, model) if _switch(file, "recommended", True) else {}
+    layers = [("recommended", start), ("file", file), ("flag", flags)]
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for source, layer in layers:
-        for key, value in _flatten(layer):
-            for rival in _replaced_by(key, value):
+        for key, value in flatten(layer):
+            for rival in replaced_by(key, value):
                 merged.pop(rival, None)
                 sources.pop(rival, None)
             merged[key], sources[key] = value, source
-    config = parse(_nest(merged))
-    everything = {key: sources.get(key, "default") for key, _ in _flatten(config.model_dump())}
+    config = parse(nest(merged))
+    everything = {key: sources.get(key, "default") for key, _ in flatten(config.model_dump())}
     return Resolved(config, everything)
+
+
+def chosen_model(*layers: Mapping[str, Any]) -> str:
+    """The model that the first layer to name one chooses."""
+    tables = [layer["model"] for layer in layers if isinstance(layer.get("model"), Mapping)]
+    return next((str(table["name"]) for table in tables if table.get("name") is not None), DEFAULT_MODEL)
 
 
 def parse(settings: Mapping[str, Any]) -> Config:
@@ -187,20 +173,33 @@ def explain(error: ValidationError) -> str:
     """The first problem that pydantic found, as one sentence with the setting's name and a remedy."""
     problem = error.errors(include_url=False)[0]
     path = [str(part) for part in problem["loc"]]
+    # Below "model" pydantic says which member of the union it looked at; the user does not write that.
+    model = path.pop(1) if path[:1] == ["model"] and path[1:2] and path[1] in MODELS else DEFAULT_MODEL
     setting, value = ".".join(path), problem["input"]
+    if problem["type"] == "union_tag_invalid":
+        return unknown_model(named_model(value))
     if problem["type"] == "extra_forbidden":
+        if path[:-1] == ["model"]:
+            return no_such_setting(model, setting)
         known = [".".join([*path[:-1], name]) for name in _fields_at(path[:-1])]
         return f"unknown setting {setting!r}{did_you_mean(setting, known)}; known here: {', '.join(known)}"
     context = problem.get("ctx", {})
     if problem["type"] == "greater_than" and context.get("gt") == 0:
         return f"{setting} must be positive, got {value}"
-    if problem["type"] == "model_type":
+    if problem["type"] in ("model_type", "model_attributes_type"):
         return f"{setting} must be a table of settings ([{setting}] in the file), got {value!r}"
     if problem["type"] == "value_error":
         return str(context["error"])
     message = problem["msg"].replace("Input should be", "must be")
     near = did_you_mean(str(value), _choices(context)) if "expected" in context else ""
     return f"{setting} {message}, got {value!r}{near}"
+
+
+def no_such_setting(model: str, setting: str) -> str:
+    """What to say of a setting that the model lacks."""
+    known = list(MODELS[model].settings.model_fields)
+    near = did_you_mean(setting.removeprefix("model."), known)
+    return f"{model} has no setting {setting}{near}; it has {', '.join(known)}"
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -215,13 +214,22 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"config file {str(path)!r} is not TOML: {error}") from error
 
 
-def recommended(dataset: str) -> dict[str, Any]:
-    """The settings that come with a data set; found on validation of splits 1000 and up."""
-    file = files("kuramotognn.experiments").joinpath("recommended", f"{dataset_name(dataset)}.toml")
+def recommended(dataset: str, model: str) -> dict[str, Any]:
+    """The settings that come with a model for a data set; found on validation of splits 1000 and up."""
+    folder = files("kuramotognn.experiments").joinpath("recommended", dataset_name(dataset))
+    file = folder.joinpath(f"{find_model(model).name}.toml")
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def _replaced_by(key: str, value: object) -> tuple[str, ...]:
+def _switch(settings: dict[str, Any], name: str, default: bool) -> bool:
+    """Take an on-off switch that is no setting out of a file's content."""
+    value = settings.pop(name, default)
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be true or false, got {value!r}")
+    return value
+
+
+def replaced_by(key: str, value: object) -> tuple[str, ...]:
     """Settings of lower precedence that a setting rules out: a step size and a number of steps exclude each other."""
     if key == "solver.steps":
         return ("solver.step_size",)
@@ -232,15 +240,17 @@ def _replaced_by(key: str, value: object) -> tuple[str, ...]:
     return ()
 
 
-def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings under dotted names: ``model.time``."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
+            yield from flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
 
-def _nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """The tree that :func:`flatten` came from."""
     nested: dict[str, Any] = {}
     for path, value in flat.items():
         *parents, key = path.split(".")

@@ -47,7 +47,30 @@ class KuramotoDynamics(Dynamics):
         return CoupledSystem(self.pattern, self.a, self.omega, self.coupling)
 
 
-class Kuramoto(Field):
+class PhaseField(Field):
+    """What all Kuramoto fields have: couplings that an adjacency gives, and their strength.
+
+    Args:
+        adjacency: where the couplings come from.
+        coupling: the strength ``K``, positive.
+    """
+
+    def __init__(self, adjacency: Adjacency, *, coupling: float = 1.0) -> None:
+        super().__init__()
+        check_positive("coupling", coupling)
+        self.adjacency = adjacency
+        self.coupling = coupling
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters of the couplings anew."""
+        self.adjacency.reset_parameters()
+
+    def extra_repr(self) -> str:
+        """Shown by ``print(model)``."""
+        return f"coupling={self.coupling}"
+
+
+class Kuramoto(PhaseField):
     r"""Coupled oscillators with natural frequencies equal to their initial phases.
 
     .. math::
@@ -64,16 +87,9 @@ class Kuramoto(Field):
     """
 
     def __init__(self, adjacency: Adjacency, *, coupling: float = 1.0, interaction: Interaction = "exact") -> None:
-        super().__init__()
-        check_positive("coupling", coupling)
+        super().__init__(adjacency, coupling=coupling)
         check_choice("interaction", interaction, INTERACTIONS)
-        self.adjacency = adjacency
-        self.coupling = coupling
         self.interaction: Interaction = interaction
-
-    def reset_parameters(self) -> None:
-        """Draw the parameters of the couplings anew."""
-        self.adjacency.reset_parameters()
 
     def forward(self, x0: Nodes, graph: Graph) -> KuramotoDynamics:
         """Freeze the couplings at ``x0`` and take ``x0`` as natural frequencies."""
@@ -81,4 +97,4 @@ class Kuramoto(Field):
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""
-        return f"coupling={self.coupling}, interaction={self.interaction!r}"
+        return f"{super().extra_repr()}, interaction={self.interaction!r}"

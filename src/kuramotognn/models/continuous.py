@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from torch import nn
 
@@ -119,9 +120,10 @@ class ContinuousGNN(nn.Module):
         """The hidden states along the flow, at ``save_at`` or at ``time`` alone."""
         x0 = self.encoder(as_features(x))
         graph = as_graph(edge_index, x0.size(0), edge_weight, x0)
-        solution = integrate(self.field(x0, graph), x0, self.time, self.solver, save_at=save_at)
+        dynamics = self.field(x0, graph)
+        solution = integrate(dynamics, dynamics.start(x0), self.time, self.solver, save_at=save_at)
         self.evaluations = solution.nfe
-        return solution
+        return replace(solution, ys=dynamics.nodes(solution.ys))
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from typing import ClassVar, Literal, TypeAlias
 
+from pydantic import Field, field_validator
 from torch import nn
 
 from kuramotognn.checks import check_choice, check_positive
 from kuramotognn.fields import Adjacency, Attention, Interaction, Kuramoto, RandomWalk
 from kuramotognn.graph import Graph, as_graph
 from kuramotognn.models.continuous import DEFAULT_SOLVER, ContinuousGNN, Encoder, linear_decoder
+from kuramotognn.models.settings import FlowSettings, ModelInfo
+from kuramotognn.models.space import Choice, LogUniform, SearchSpace, Uniform
 from kuramotognn.solve import Solver, integrate
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Nodes
 
@@ -141,3 +145,63 @@ def make_adjacency(name: AdjacencyName, channels: int, heads: int, width: int | 
     """Look up where couplings come from."""
     check_choice("adjacency", name, ("attention", "random-walk"))
     return Attention(channels, heads=heads, width=width) if name == "attention" else RandomWalk()
+
+
+class PhaseSettings(FlowSettings):
+    """What all models of phase oscillators share."""
+
+    search_space: ClassVar[SearchSpace] = {
+        "data.normalisation": Choice(("none", "row-sum")),
+        "data.self_loops": Choice((False, True)),
+        "model.hidden_channels": Choice((64, 96, 128)),
+        "model.time": Uniform(1.0, 16.0),
+        "model.coupling": Uniform(0.5, 3.0),
+        "model.heads": Choice((1, 2, 4, 8)),
+        "model.input_dropout": Uniform(0.2, 0.8),
+        "model.dropout": Uniform(0.0, 0.7),
+        "model.phase_range": Choice((None, (0.0, 3.14159))),
+        "solver.step_size": Choice((0.25, 0.5, 1.0)),
+        "training.optimiser": Choice(("adam", "adamax", "rmsprop")),
+        "training.learning_rate": LogUniform(0.002, 0.03),
+        "training.weight_decay": LogUniform(0.005, 0.3),
+    }
+
+    coupling: float = Field(1.0, gt=0, description="Coupling strength K.")
+    heads: int = Field(4, ge=1, description="Attention heads.")
+    attention_channels: int | None = Field(
+        None, ge=1, description="Total width of queries and keys (default: hidden-channels)."
+    )
+    phase_range: tuple[float, float] | None = Field(
+        None, description="Clamp X(0) to this interval; the authors' code uses 0 3.14159."
+    )
+
+    @field_validator("phase_range", mode="before")
+    @classmethod
+    def _pair(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value  # TOML has lists only
+
+
+class KuramotoSettings(PhaseSettings):
+    """Settings of :class:`KuramotoGNN`."""
+
+    name: Literal["kuramotognn"] = "kuramotognn"
+    adjacency: AdjacencyName = Field("attention", description="Couplings: attention at X(0), or constant.")
+    interaction: Interaction = Field("exact", description="Exact sine coupling, or the supplement's approximation.")
+
+    @staticmethod
+    def constructor() -> Callable[..., nn.Module]:
+        """The class these settings are of."""
+        return KuramotoGNN
+
+
+MODELS = (
+    ModelInfo(
+        name="kuramotognn",
+        settings=KuramotoSettings,
+        equation="dx_i/dt = ω_i + K Σ_j a_ij sin(x_j − x_i),  X(0) = Ω",
+        reference="Nguyen et al., AISTATS 2024, arXiv:2311.03260",
+        cost="one sparse product of width 2d, sine and cosine once a node and channel: O(E d)",
+        use="deep flows: nodes synchronise in frequency and stay apart in phase; the default",
+        fused="whole flow in one operator (interaction = exact)",
+    ),
+)

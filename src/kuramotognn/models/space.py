@@ -27,7 +27,7 @@ class LogUniform:
 class Choice:
     """One of ``options``."""
 
-    options: tuple[str | int | float | bool | None, ...]
+    options: tuple[str | int | float | bool | tuple[float, ...] | None, ...]
 
 
 Range: TypeAlias = Uniform | LogUniform | Choice

@@ -1,0 +1,5 @@
+"""The one error of the readers."""
+
+
+class DataError(ValueError):
+    """Data that cannot be used; the message names the file, the place, the value and the remedy."""

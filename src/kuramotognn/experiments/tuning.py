@@ -1,0 +1,402 @@
+"""Search for settings by validation accuracy on tuning splits; test nodes take no part.
+
+A study folder holds ``study.json`` (what is searched), ``journal.log`` (optuna's record of every trial), ``confirm/``
+(the best settings on fresh splits) and, at the end, ``best.toml`` and ``tuning.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import optuna
+import tomli_w
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from kuramotognn.experiments.claims import Claims
+from kuramotognn.experiments.config import Config, ConfigError, flatten, nest, replaced_by, resolve
+from kuramotognn.experiments.jobs import Cell, Job
+from kuramotognn.experiments.measures import FIRST_TUNING_SPLIT, accuracy
+from kuramotognn.experiments.provenance import provenance
+from kuramotognn.experiments.run import Task
+from kuramotognn.experiments.workers import SweepObserver, check_processes, run_jobs, start_worker, stop_worker
+from kuramotognn.files import write_atomically
+from kuramotognn.kernels import warm_up
+from kuramotognn.models.space import Choice, LogUniform, Range, SearchSpace, Uniform
+from kuramotognn.solve import SolverError
+
+STUDY, JOURNAL, BEST, SUMMARY, CONFIRM = "study.json", "journal.log", "best.toml", "tuning.json", "confirm"
+#: Splits that the best settings are compared on again start here, apart from those of the search.
+FIRST_CONFIRMATION_SPLIT = 1100
+FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+
+
+@dataclass(frozen=True)
+class TuningPlan:
+    """What a study does.
+
+    Attributes:
+        base: whole settings that a trial changes in some places.
+        fixed: dotted names of settings that are not searched.
+        starts: settings to try first, under dotted names.
+        trials: how many settings to try.
+        splits: how many tuning splits a trial is scored on, unless it is stopped before.
+        candidates: how many of the best are compared again.
+        confirmation_splits: on how many fresh splits.
+        seed: of the search.
+    """
+
+    base: dict[str, Any]
+    fixed: tuple[str, ...] = ()
+    starts: tuple[dict[str, Any], ...] = ()
+    trials: int = 50
+    splits: int = 8
+    candidates: int = 5
+    confirmation_splits: int = 16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "splits", "candidates", "confirmation_splits"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name.replace('_', ' ')} must be at least 1, got {getattr(self, name)}")
+        if self.splits > FIRST_CONFIRMATION_SPLIT - FIRST_TUNING_SPLIT:
+            raise ConfigError(
+                f"a trial has {FIRST_CONFIRMATION_SPLIT - FIRST_TUNING_SPLIT} tuning splits, got {self.splits}"
+            )
+
+    @property
+    def space(self) -> SearchSpace:
+        """The model's search space without what is fixed or ruled out by it."""
+        config = self.config({})
+        flat = dict(flatten(self.base))
+        ruled_out = {rival for name in self.fixed for rival in replaced_by(name, flat.get(name))}
+        space = {
+            name: where
+            for name, where in config.model.search_space.items()
+            if name not in ruled_out and name not in self.fixed
+        }
+        if not space:
+            raise ConfigError(f"nothing is left to search for {config.model.name}: every setting of its space is given")
+        return space
+
+    def config(self, settings: Mapping[str, Any]) -> Config:
+        """The base with some settings changed."""
+        return resolve(nest(settings), self.base | {"recommended": False}).config
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Settings that did well in the search, and their validation accuracies on fresh splits."""
+
+    trial: int
+    searched: float
+    config: Config
+    confirmed: tuple[float, ...] = field(repr=False)
+
+    @property
+    def mean(self) -> float:
+        """Mean validation accuracy on the fresh splits."""
+        return statistics.fmean(self.confirmed)
+
+    @property
+    def standard_error(self) -> float:
+        """Of the mean."""
+        spread = statistics.stdev(self.confirmed) if len(self.confirmed) > 1 else math.nan
+        return spread / math.sqrt(len(self.confirmed))
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """The candidates, best first, and where the study is."""
+
+    folder: Path
+    trials: int
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def best(self) -> Candidate:
+        """The winner on fresh splits."""
+        return self.candidates[0]
+
+
+class TuningObserver(SweepObserver):
+    """Told of what happens during a study; does nothing by itself."""
+
+    def searched(self, trials: Sequence[FrozenTrial], total: int) -> None:
+        """Trials that are over, told whenever there is a new one."""
+
+    def confirming(self, candidates: int, splits: int) -> None:
+        """The search is over; the best settings are compared on fresh splits."""
+
+
+def plan_study(
+    flags: Mapping[str, Any],
+    file: Mapping[str, Any] | None = None,
+    starts: Sequence[Mapping[str, Any]] = (),
+    **settings: Any,
+) -> TuningPlan:
+    """A plan from flags and a file as :func:`~kuramotognn.experiments.resolve` takes them: what they set is fixed.
+
+    First to be tried are the settings recommended for the data set, the model's defaults, and ``starts``.
+    """
+    given = nest(dict(flatten(_settings(file or {}))) | dict(flatten(flags)))
+    fixed = tuple(sorted(name for name, _ in flatten(given)))
+    base = _whole(resolve(flags, file).config)
+    defaults = _whole(resolve(given, {"recommended": False}).config)
+    tried = [_whole(resolve(_settings(start), base | {"recommended": False}).config) for start in starts]
+    first = [dict(flatten(whole)) for whole in (base, *tried, defaults)]
+    plan = TuningPlan(base, fixed, tuple(first), **settings)
+    return TuningPlan(**(asdict(plan) | {"starts": tuple(_within(start, plan.space) for start in first)}))
+
+
+def start_study(
+    plan: TuningPlan, folder: Path, *, processes: int = 1, observer: TuningObserver | None = None
+) -> TuningResult:
+    """Search, confirm, and write ``best.toml``, in a new folder."""
+    check_processes(processes)
+    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
+        raise ConfigError(f"{str(folder)!r} exists and is not empty; resume it with --resume or name another folder")
+    task = Task.from_config(plan.config({}))
+    (
+        task.model(),
+        task.split(FIRST_TUNING_SPLIT),
+        plan.space,
+    )  # Settings that cannot work should not leave a folder behind.
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / STUDY, json.dumps(asdict(plan), indent=1) + "\n")
+    return resume_study(folder, processes=processes, observer=observer)
+
+
+def resume_study(
+    folder: Path, *, trials: int | None = None, processes: int = 1, observer: TuningObserver | None = None
+) -> TuningResult:
+    """Go on with a study, to more trials if asked; what is done stays done."""
+    plan, observer = load_plan(folder, trials), observer or TuningObserver()
+    with Claims(folder) as claims, claims.claim(STUDY) as mine:
+        if not mine:
+            raise ConfigError(f"{str(folder)!r} is being searched by another process; wait for it or stop it")
+        _mend(folder)
+        _search(plan, folder, processes, observer)
+        return _confirm(plan, folder, processes, observer)
+
+
+def load_plan(folder: Path, trials: int | None = None) -> TuningPlan:
+    """The plan of a study folder."""
+    try:
+        record = json.loads((folder / STUDY).read_text(encoding="utf-8"))
+        record["fixed"], record["starts"] = tuple(record["fixed"]), tuple(record["starts"])
+        return TuningPlan(**(record | ({"trials": trials} if trials else {})))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ConfigError(f"{str(folder)!r} is not a study: it has no {STUDY}; `kuramotognn tune` makes one") from error
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ConfigError(f"{str(folder / STUDY)!r} is not the plan of a study: {error}") from error
+
+
+def suggest(trial: Trial, name: str, where: Range) -> Any:
+    """A value for a setting; numbers are rounded to three digits, so that they can be read and typed."""
+    match where:
+        case Uniform(low, high):
+            return float(f"{trial.suggest_float(name, low, high):.3g}")
+        case LogUniform(low, high):
+            return float(f"{trial.suggest_float(name, low, high, log=True):.3g}")
+        case Choice(options):
+            return json.loads(trial.suggest_categorical(name, [json.dumps(option) for option in options]))
+
+
+def _search(plan: TuningPlan, folder: Path, processes: int, observer: TuningObserver) -> None:
+    study = _study(plan, folder)
+    if not study.trials:
+        for start in plan.starts:
+            study.enqueue_trial(start, skip_if_exists=True)
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+        # Its process was killed: the same settings are tried again.
+        study.tell(trial.number, state=TrialState.FAIL)
+        study.enqueue_trial(trial.params)
+    observer.searched(_finished(study), plan.trials)
+    if len(_finished(study)) >= plan.trials:
+        return
+    workers = [start_worker(_try_settings, plan, folder, number) for number in range(processes)]
+    try:
+        while workers:
+            for process, pipe in [worker for worker in workers if worker[1] in wait([p for _, p in workers])]:
+                try:
+                    message = pipe.recv()
+                except (EOFError, ConnectionError):
+                    workers.remove((process, pipe))
+                    process.join()
+                    if process.exitcode != 0:
+                        raise ConfigError(
+                            f"a searching process ended with code {process.exitcode} (out of memory?); "
+                            f"go on with --resume {folder}"
+                        ) from None
+                else:
+                    if isinstance(message, str):
+                        raise ConfigError(message)
+                    observer.searched(_finished(study), plan.trials)
+    finally:
+        for worker in workers:
+            stop_worker(*worker)
+
+
+def _try_settings(plan: TuningPlan, folder: Path, number: int, pipe: Connection) -> None:
+    """What a searching process does: trials, until there are enough."""
+    warm_up()
+    study = _study(plan, folder, number)
+    try:
+        while len(study.get_trials(deepcopy=False, states=(*FINISHED, TrialState.RUNNING))) < plan.trials:
+            study.optimize(lambda trial: _score(plan, trial), n_trials=1)
+            pipe.send(None)
+    except (OSError, ValueError) as error:
+        pipe.send(f"{error}; go on with --resume {folder}")
+
+
+def _score(plan: TuningPlan, trial: Trial) -> float:
+    """Mean validation accuracy over the tuning splits; poor settings are stopped after some of them."""
+    config = plan.config({name: suggest(trial, name, where) for name, where in plan.space.items()})
+    scores: list[float] = []
+    for split in range(FIRST_TUNING_SPLIT, FIRST_TUNING_SPLIT + plan.splits):
+        try:
+            result = accuracy(config.model_copy(update={"splits": 1, "first_split": split}))
+        except (SolverError, RuntimeError, MemoryError) as error:
+            trial.set_user_attr("failed", f"split {split}: {error}")
+            raise optuna.TrialPruned from error
+        scores.append(result["validation_accuracy"])
+        trial.report(statistics.fmean(scores), step=len(scores))
+        trial.set_user_attr("seconds", trial.user_attrs.get("seconds", 0.0) + result["seconds"])
+        if len(scores) < plan.splits and trial.should_prune():
+            raise optuna.TrialPruned
+    return statistics.fmean(scores)
+
+
+def _confirm(plan: TuningPlan, folder: Path, processes: int, observer: TuningObserver) -> TuningResult:
+    """Compare the best settings again on fresh splits: the best of many noisy scores flatters itself."""
+    study = _study(plan, folder)
+    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    if not complete:
+        raise ConfigError(f"no setting of {str(folder)!r} could be trained on every tuning split; try more trials")
+    chosen = _best_distinct(plan, complete)
+    splits = range(FIRST_CONFIRMATION_SPLIT, FIRST_CONFIRMATION_SPLIT + plan.confirmation_splits)
+    jobs = [Job(Cell(config), split, config.seed) for _, config in chosen for split in splits]
+    observer.confirming(len(chosen), len(splits))
+    records = run_jobs(jobs, folder / CONFIRM, processes=processes, observer=observer)
+    candidates = []
+    for place, (trial, config) in enumerate(chosen):
+        own = records[place * len(splits) : (place + 1) * len(splits)]
+        if all("result" in record for record in own):
+            scores = tuple(record["result"]["validation_accuracy"] for record in own)
+            assert trial.value is not None
+            candidates.append(Candidate(trial.number, trial.value, config, scores))
+    if not candidates:
+        raise ConfigError(f"none of the best settings could be trained on every fresh split: {records[0]['failed']}")
+    candidates.sort(key=lambda candidate: candidate.mean, reverse=True)
+    result = TuningResult(folder, len(_finished(study)), tuple(candidates))
+    write_atomically(folder / BEST, _best_toml(plan, result))
+    write_atomically(folder / SUMMARY, json.dumps(_summary(plan, result), indent=1) + "\n")
+    return result
+
+
+def _best_distinct(plan: TuningPlan, trials: Sequence[FrozenTrial]) -> list[tuple[FrozenTrial, Config]]:
+    """The best trials whose settings differ."""
+    chosen: dict[str, tuple[FrozenTrial, Config]] = {}
+    for trial in sorted(trials, key=lambda trial: trial.value or 0.0, reverse=True):
+        replay = optuna.trial.FixedTrial(trial.params)
+        config = plan.config({name: suggest(replay, name, where) for name, where in plan.space.items()})  # type: ignore[arg-type]
+        chosen.setdefault(Cell(config).digest, (trial, config))
+    return list(chosen.values())[: plan.candidates]
+
+
+def _best_toml(plan: TuningPlan, result: TuningResult) -> str:
+    best, source = result.best, provenance()
+    searched = f"{FIRST_TUNING_SPLIT}-{FIRST_TUNING_SPLIT + plan.splits - 1}"
+    compared = f"{FIRST_CONFIRMATION_SPLIT}-{FIRST_CONFIRMATION_SPLIT + plan.confirmation_splits - 1}"
+    lines = (
+        f"Found by `kuramotognn tune`: {result.trials} settings tried on tuning splits {searched}, poor ones on fewer,",
+        f"the best {len(result.candidates)} compared again on splits {compared}. Trial {best.trial} won: validation",
+        f"{100 * best.mean:.2f} ± {100 * best.standard_error:.2f} (mean ± standard error). No test node was looked at.",
+        f"kuramotognn {source['kuramotognn']}, commit {source['commit']}.",
+    )
+    settings = best.config.model_dump(
+        mode="json", exclude_none=True, exclude={"splits", "first_split", "seed", "device", "backend"}
+    )
+    whole = {"dataset": settings.pop("dataset"), "recommended": False} | settings
+    return "".join(f"# {line}\n" for line in lines) + "\n" + tomli_w.dumps(whole)
+
+
+def _summary(plan: TuningPlan, result: TuningResult) -> dict[str, Any]:
+    return {
+        "dataset": result.best.config.dataset,
+        "model": result.best.config.model.name,
+        "trials": result.trials,
+        "tuning_splits": [FIRST_TUNING_SPLIT, plan.splits],
+        "confirmation_splits": [FIRST_CONFIRMATION_SPLIT, plan.confirmation_splits],
+        "candidates": [
+            {
+                "trial": candidate.trial,
+                "searched": candidate.searched,
+                "confirmed": candidate.mean,
+                "standard_error": candidate.standard_error,
+                "settings": candidate.config.model_dump(mode="json"),
+            }
+            for candidate in result.candidates
+        ],
+        "provenance": provenance(),
+    }
+
+
+def _study(plan: TuningPlan, folder: Path, number: int = 0) -> optuna.Study:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.create_study(
+            storage=JournalStorage(JournalFileBackend(str(folder / JOURNAL))),
+            sampler=optuna.samplers.TPESampler(seed=plan.seed + number, multivariate=True, n_startup_trials=12),
+            # Splits come in the same order in every trial: after 2, 4, 8, … of them trials compare on equal terms, and
+            # the better half goes on.
+            pruner=optuna.pruners.SuccessiveHalvingPruner(min_resource=min(2, plan.splits), reduction_factor=2),
+            study_name="tune",
+            direction="maximize",
+            load_if_exists=True,
+        )
+
+
+def _finished(study: optuna.Study) -> list[FrozenTrial]:
+    return study.get_trials(deepcopy=False, states=FINISHED)
+
+
+def _mend(folder: Path) -> None:
+    """A process that was killed while it wrote to the journal has left half a line, which nothing may follow."""
+    path = folder / JOURNAL
+    if path.exists() and not (content := path.read_bytes()).endswith(b"\n"):
+        write_atomically(path, content[: content.rfind(b"\n") + 1])
+
+
+def _whole(config: Config) -> dict[str, Any]:
+    return config.model_dump(mode="json", exclude_none=True, exclude={"splits", "first_split"})
+
+
+def _settings(file: Mapping[str, Any]) -> dict[str, Any]:
+    """A file's settings without the switch that is none."""
+    return {name: value for name, value in file.items() if name != "recommended"}
+
+
+def _within(settings: Mapping[str, Any], space: SearchSpace) -> dict[str, Any]:
+    """Settings as optuna knows them, moved into the space where they lie outside; what it lacks is drawn."""
+    inside: dict[str, Any] = {}
+    for name, where in space.items():
+        value = settings.get(name)
+        if isinstance(where, Choice):
+            known = [json.dumps(option) for option in where.options]
+            if json.dumps(value) in known:
+                inside[name] = json.dumps(value)
+        elif value is not None:
+            inside[name] = min(max(float(value), where.low), where.high)
+    return inside
