@@ -79,7 +79,7 @@ def jaxkuramoto() -> dict[str, Any]:
     from jaxkuramoto import Kuramoto, odeint
     from jaxkuramoto.solver import runge_kutta
 
-    n, steps, dt, coupling = 100_000, 200, 0.05, 3.0
+    n, steps, dt, coupling = 100_000, 20, 0.05, 3.0
     rng = np.random.default_rng(0)
     omega = Frequencies("normal").sample(n, rng)
     start = rng.uniform(-np.pi, np.pi, n)
@@ -110,7 +110,7 @@ def jaxkuramoto() -> dict[str, Any]:
         phases, order = apart(ours.phases, other), abs(float(observed[-1]) - ours.order[-2])
         assert phases < (1e-8 if dtype == "float64" else 1e-2), phases
         assert order < (1e-10 if dtype == "float64" else 1e-4), order
-        timings = interleaved(runs, 5, quick={"ours": 3}, warm=True)
+        timings = interleaved(runs, 3, quick={"ours": 5}, warm=True)
         out[dtype] = {"phase difference": phases, "order difference": order, "timings": timings}
     return out
 
