@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from io import StringIO
+from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -18,7 +19,7 @@ INK = "#010203"
 #: Told apart by eye, in grey and by the colour-blind, on white and on black; markers and dashes repeat it.
 COLOURS = ("#3b7dd8", "#d9722e", "#2f9e77", "#b95bb0", "#9a8420", "#c94f55", "#6c7a89", "#4aa3b8")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-STYLE = {
+STYLE: Any = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.size": 10,
@@ -54,7 +55,7 @@ def charts(result: ExperimentResult) -> list[tuple[str, str]]:
 def _lines(grid: Grid) -> str:
     """A line for each row over the columns' axis, with its interval as a band; the paper's where it has any."""
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+        figure = Figure(figsize=(5.0, 3.5), layout="constrained")
         axes = figure.subplots()
         axis = grid.experiment.columns
         for place, (name, row) in enumerate(grid.rows):
@@ -88,7 +89,7 @@ def _heat_map(grid: Grid) -> str:
     shown = [value for _, panel in panels for row in panel for value in row if value == value]
     low, high = min(shown), max(shown)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(3.4 * len(panels), 0.36 * len(grid.rows) + 1.1), layout="constrained")
+        figure = Figure(figsize=(2.7 * len(panels), 0.34 * len(grid.rows) + 1.0), layout="constrained")
         for axes, (title, panel) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
             axes.pcolormesh(panel, vmin=low, vmax=high, cmap="viridis", edgecolor="none")
             for y, row in enumerate(panel):
@@ -115,7 +116,7 @@ def _trajectories(result: ExperimentResult) -> list[tuple[str, str]]:
     found = []
     for dataset, records in groups.items():
         with matplotlib.rc_context(STYLE):
-            figure = Figure(figsize=(6.8, 4.8), layout="constrained")
+            figure = Figure(figsize=(5.4, 4.6), layout="constrained")
             for axes, (name, label) in zip(figure.subplots(2, 2).flat, CURVES.items(), strict=True):
                 _curves(axes, records, name)
                 axes.set(xlabel="t", title=label)

@@ -84,7 +84,8 @@ def theirs(entry: Entry) -> str:
     """The paper's number."""
     if entry.paper is None:
         return ""
-    return f"{entry.paper.mean:g}" + (f" ± {entry.paper.std:g}" if entry.paper.std is not None else "")
+    d = digits(entry.number)
+    return f"{entry.paper.mean:.{d}f}" + (f" ± {entry.paper.std:.{d}f}" if entry.paper.std is not None else "")
 
 
 def verdict(entry: Entry) -> str:
@@ -119,7 +120,7 @@ def markdown_table(grid: Grid) -> list[str]:
 
 def legend(grid: Grid) -> str:
     """How to read a table."""
-    if not any(entry.paper for entry in grid.entries):
+    if not grid.has_paper:
         return "Mean ± standard deviation."
     return (
         "Mean ± standard deviation; in brackets the paper's number, ours minus it, and whether it lies within the 95 % "
@@ -132,10 +133,9 @@ def to_csv(result: ExperimentResult) -> str:
     axes = [axis.name for axis in result.experiment.axes]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(
-        ["experiment", "protocol", "dataset", "model", *axes, "number", "runs", "splits", "failed", "mean", "std"]
-        + ["low", "high", "paper_mean", "paper_std", "difference", "paper_within"]
-    )
+    head = "experiment protocol dataset model {axes} number runs splits failed mean std low high"
+    head += " paper_mean paper_std difference paper_within"
+    writer.writerow(head.format(axes=" ".join(axes)).split())
     for entry in (entry for grid in result.grids for entry in grid.entries):
         place, summary, paper = entry.place, entry.summary, entry.paper
         writer.writerow(
@@ -179,7 +179,7 @@ def latex(text: str) -> str:
 def to_html(results: Sequence[ExperimentResult], waiting: Sequence[ExperimentResult] = ()) -> str:
     """One page with everything in it: no script, style, font or picture from elsewhere; all text is escaped."""
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"ours": ours, "interval": interval, "theirs": theirs, "verdict": verdict, "legend": legend}
+    environment.filters |= {"ours": ours, "interval": interval, "theirs": theirs, "verdict": verdict}
     template = files("kuramotognn.experiments").joinpath("report.html.j2").read_text(encoding="utf-8")
     return environment.from_string(template).render(
         sections=[

@@ -96,10 +96,20 @@ class Grid:
         seen = [entry for entry in self.entries if entry.summary]
         splits = sorted({len(entry.by_split) for entry in seen})
         seeds = sorted({max(1, entry.runs // max(1, len(entry.by_split))) for entry in seen})
-        total = len([entry for entry in self.entries if not entry.summary])
         of = self.experiment.most_splits
-        words = f"{_span(splits)} of {of} split{'s' * (of > 1)}, {_span(seeds)} of 20 seeds (the paper's number)"
-        return words + (f"; {total} of {len(self.entries)} cells not run" if total else "")
+        words = f"{_span(splits)} of {of} split{'s' * (of > 1)}"
+        if self.experiment.measure == "accuracy":
+            words += f", {_span(seeds)} of the paper's 20 seeds"
+        failed = sum(bool(entry.failed) and not entry.summary for entry in self.entries)
+        empty = sum(not entry.failed and not entry.summary for entry in self.entries)
+        for count, what in ((failed, "failed"), (empty, "not run")):
+            words += f"; {count} of {len(self.entries)} cells {what}" if count else ""
+        return words
+
+    @property
+    def has_paper(self) -> bool:
+        """Whether the paper has numbers to compare with."""
+        return any(entry.paper for entry in self.entries)
 
 
 @dataclass(frozen=True)
