@@ -33,7 +33,7 @@ def accuracy(config: Config) -> dict[str, Any]:
     result = asdict(split_result(split, config.seed, trained))
     result["mean_evaluations"] = fmean(metrics.evaluations for metrics in trained.history)
     if config.first_split >= FIRST_TUNING_SPLIT:
-        del result["test_accuracy"]
+        del result["test_accuracy"], result["test_measures"]
     return result
 
 
@@ -106,7 +106,8 @@ MEASURES: Mapping[Measure, Callable[[Config], dict[str, Any]]] = MappingProxyTyp
 
 def _task(config: Config) -> Task:
     """The data of a configuration; most jobs follow one of the same cell, whose data need not be read again."""
-    return replace(_cached_task(config.model_copy(update={"splits": 1, "first_split": 0, "seed": 0})), config=config)
+    task = _cached_task(config.model_copy(update={"splits": 1, "first_split": 0, "seed": 0}))
+    return replace(task, config=config).for_split(config.first_split)
 
 
 _cached_task = lru_cache(maxsize=1)(Task.from_config)
