@@ -45,3 +45,17 @@ def shared_datasets() -> Path:
     if not folder.is_dir():
         pytest.skip("raw public data sets are not at hand (looked for shared/datasets beside the checkout)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def raw_root(shared_datasets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data root of our own whose data sets are links to the shared ones, which stay untouched."""
+    root = tmp_path_factory.mktemp("data-root")
+    for folder in shared_datasets.iterdir():
+        if folder.is_dir():
+            for file in folder.rglob("*"):
+                if file.is_file():
+                    link = root / file.relative_to(shared_datasets)
+                    link.parent.mkdir(parents=True, exist_ok=True)
+                    link.symlink_to(file)
+    return root

@@ -85,11 +85,27 @@ def test_predict(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert rows[0].keys() >= {"node", "part", "label", "prediction", "p(Theory)"}
 
 
-def test_datasets(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["datasets"]) == 0
-    assert "2708" in capsys.readouterr().out
-    assert main(["datasets", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["largest component"] == "2485 nodes, 5069 edges"
+def test_datasets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets", "--data-root", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    for word in ("2485", "5069", "ogbn-arxiv", "1166243", "random-per-class", "0.804"):
+        assert word in told
+    assert main(["--data-root", str(tmp_path), "datasets", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert len(rows) == 12
+    assert [name for name, row in rows.items() if row["present"]] == ["cora"]
+    assert rows["cora"]["ours"]["edges"] == rows["cora"]["paper"]["edges"] == 5069
+    assert rows["pubmed"]["ours"] is None
+    assert main(["datasets", "--quiet", "--data-root", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "cora\n"
+
+
+def test_an_absent_data_set_says_which_file_to_put_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", "--dataset", "pubmed", "--offline", "--data-root", str(tmp_path), "--quiet"]
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert f"{tmp_path}/PubMed/raw/ind.pubmed.x is not there and downloads are switched off" in told
+    assert "get https://github.com/kimiyoung/planetoid/raw/master/data/ind.pubmed.x and put it there" in told
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:

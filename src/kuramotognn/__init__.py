@@ -2,6 +2,7 @@
 
 from kuramotognn._version import __version__
 from kuramotognn.data import NodeDataset, Split, load_dataset, random_per_class
+from kuramotognn.diagnostics import Decay, Profile, is_oversmoothing, oversmoothing_profile
 from kuramotognn.features import SparseFeatures, normalise_features
 from kuramotognn.fields import (
     AdaptiveKuramoto,
@@ -25,12 +26,16 @@ from kuramotognn.fields import (
 from kuramotognn.graph import Graph, largest_component
 from kuramotognn.kernels import backend_in_use, set_backend, use_backend
 from kuramotognn.models import (
+    GAT,
+    GCN,
+    GCNII,
     GRAND,
     MODELS,
     AdaptiveKuramotoGNN,
     ContinuousGNN,
     DelayedKuramotoGNN,
     GraphCON,
+    GraphSAGE,
     KuramotoConv,
     KuramotoGNN,
     ModelInfo,
@@ -91,6 +96,10 @@ __all__ = [  # noqa: RUF022
     "SignedKuramotoGNN",
     "GraphCON",
     "GRAND",
+    "GCN",
+    "GAT",
+    "GraphSAGE",
+    "GCNII",
     "ModelSettings",
     "ModelInfo",
     "MODELS",
@@ -99,4 +108,8 @@ __all__ = [  # noqa: RUF022
     "EpochMetrics",
     "TrainResult",
     "predict",
+    "oversmoothing_profile",
+    "Profile",
+    "is_oversmoothing",
+    "Decay",
 ]

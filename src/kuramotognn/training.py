@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from kuramotognn.checkpoints import Checkpoint, CheckpointFolder
 from kuramotognn.data.splits import Split
 from kuramotognn.features import Features, check_features, compact_features
 from kuramotognn.graph import Graph
+from kuramotognn.metrics import measure
 from kuramotognn.models.continuous import ContinuousGNN
 from kuramotognn.models.discrete import DiscreteGNN
 from kuramotognn.solve import solver_errors
@@ -43,6 +44,9 @@ class TrainingConfig(BaseModel):
     )
     learning_rate: float = Field(0.01, gt=0, description="Step of the optimiser.")
     weight_decay: float = Field(0.0, ge=0, description="Weight decay of the optimiser.")
+    class_weights: Literal["none", "balanced"] = Field(
+        "none", description="Weigh each class in the loss by one over its share of the training nodes, or all alike."
+    )
     select_time: bool = Field(
         False, description="Choose the integration time on validation, by decoding along the trajectory."
     )
@@ -77,6 +81,7 @@ class TrainResult:
     Attributes:
         best: metrics of the epoch chosen on validation.
         test_accuracy: accuracy on the test nodes, computed once, with the chosen parameters and time.
+        test_measures: macro F1, balanced accuracy, confusion matrix and, for two classes, ROC-AUC of the same nodes.
         history: metrics of every epoch.
         seconds: wall-clock time, over all sessions of a resumed training.
     """
@@ -85,6 +90,7 @@ class TrainResult:
     test_accuracy: float
     history: tuple[EpochMetrics, ...] = field(repr=False)
     seconds: float
+    test_measures: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def fit(
@@ -165,6 +171,7 @@ class _Training:
         self.optimiser = OPTIMISERS[config.optimiser](
             model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
         )
+        self.class_weights = _balanced(y[split.train]) if config.class_weights == "balanced" else None
         self.history: list[EpochMetrics] = []
         self.best: EpochMetrics | None = None
         self.best_state: dict[str, Tensor] = {}
@@ -194,7 +201,7 @@ class _Training:
     def _epoch(self) -> EpochMetrics:
         self.model.train()
         self.optimiser.zero_grad()
-        loss = F.cross_entropy(self._training_logits(), self.y[self.split.train])
+        loss = F.cross_entropy(self._training_logits(), self.y[self.split.train], self.class_weights)
         with solver_errors():
             loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
@@ -252,6 +259,7 @@ class _Training:
             test_accuracy=accuracy(logits, self.y, self.split.test),
             history=tuple(self.history),
             seconds=self._seconds(),
+            test_measures=measure(logits, self.y, self.split.test),
         )
 
     def _seconds(self) -> float:
@@ -288,6 +296,13 @@ class _Training:
         self.history = [EpochMetrics(**metrics) for metrics in saved.facts["history"]]
         self.best = self.history[saved.facts["best_epoch"] - 1]
         self.earlier_seconds = saved.facts["seconds"]
+
+
+def _balanced(classes: Labels) -> Tensor:
+    """Weights under which every class that occurs adds the same to the loss, with mean one over the nodes."""
+    counts = torch.bincount(classes)
+    present = counts > 0
+    return torch.where(present, classes.numel() / (present.sum() * counts.clamp(min=1)), 0.0).float()
 
 
 def _generator_devices(y: Labels) -> list[torch.device]:

@@ -47,7 +47,9 @@ def test_names_are_forgiving(name: str) -> None:
 
 
 def test_unknown_name_suggests_the_nearest() -> None:
-    with pytest.raises(ValueError, match="unknown dataset 'coora'; did you mean 'cora'\\?; known: amazon-ratings, citeseer,"):
+    with pytest.raises(
+        ValueError, match="unknown dataset 'coora'; did you mean 'cora'\\?; known: amazon-ratings, citeseer,"
+    ):
         load_dataset("coora")
 
 

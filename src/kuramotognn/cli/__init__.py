@@ -12,7 +12,7 @@ import pydantic
 from cyclopts import CycloptsError, UnknownOptionError
 from cyclopts import ValidationError as FlagError
 
-from kuramotognn.cli.base import app, prepare
+from kuramotognn.cli.base import CheckError, app, prepare
 from kuramotognn.experiments.config import explain, no_such_setting
 from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.solve import SolverError
@@ -29,10 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     model = DEFAULT_MODEL
     try:
         model, tokens = prepare(tokens)
-        app(tokens, exit_on_error=False, print_error=False, result_action="return_none")
+        app.meta(tokens, exit_on_error=False, print_error=False, result_action="return_none")
     except KeyboardInterrupt as error:
         how = str(error) or "go on with --resume and the run's folder"
         return _complain(f"interrupted; what was finished is kept, {how}", 130)
+    except CheckError as failure:
+        return _complain(str(failure), 1)
     except FlagError as error:
         if os.environ.get("KURAMOTOGNN_DEBUG"):
             raise

@@ -3,36 +3,56 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
 from kuramotognn.cli.base import PLAIN, Output, app
-from kuramotognn.data import DATASETS, load_dataset
+
+SIZES = ("nodes", "edges", "features", "classes")
 
 
 @app.command
 def datasets(*, output: Output = PLAIN) -> None:
-    """List the data sets and their size."""
-    rows = [_dataset_facts(name) for name in DATASETS]
+    """List the public data sets: size, homophily, protocols, the paper's statistics, and which are present.
+
+    What a data set holds is computed when it is first seen and remembered in the data root. Sizes are those of the
+    graph that the default protocol uses; edges are pairs of nodes; homophily is the share of edges within a class.
+    """
+    from kuramotognn.data.facts import describe_datasets
+    from kuramotognn.data.files import data_root
+
+    rows = describe_datasets()
     if output.json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(*(str(key) for key in rows[0]), title="Data sets")
+    if output.quiet:
+        print(" ".join(row["name"] for row in rows if row["present"]))
+        return
+    table = Table(
+        title=f"Data sets in {data_root()}",
+        caption="second line: default protocol, the paper's own statistics (→ one-way edges)",
+        box=SIMPLE,
+        padding=(0, 1, 0, 0),
+    )
+    for name in ("data set", "here", *SIZES, "homophily"):
+        table.add_column(name, justify="left" if name == "data set" else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
+        table.add_row(*_cells(row))
     Console().print(table)
 
 
-def _dataset_facts(name: str) -> dict[str, object]:
-    dataset = load_dataset(name)
-    component = dataset.largest_component()
-    return {
-        "name": name,
-        "nodes": dataset.num_nodes,
-        "edges": dataset.edge_index.size(1) // 2,
-        "largest component": f"{component.num_nodes} nodes, {component.edge_index.size(1) // 2} edges",
-        "features": dataset.num_features,
-        "classes": dataset.num_classes,
-        "what": DATASETS[name].description,
-    }
+def _cells(row: dict[str, Any]) -> list[str]:
+    ours, paper = row["ours"] or {}, row["paper"] or {}
+    sizes = [f"{_number(ours.get(key))}\n{_number(paper.get(key))}" for key in SIZES]
+    if paper.get("directed"):
+        sizes[1] += " →"
+    homophily = f"{ours['edge_homophily']:.3f}" if ours else "–"
+    name = f"{row['name']}\n  {row['protocols'][0]}"
+    return [name, "yes" if row["present"] else "no", *sizes, homophily]
+
+
+def _number(value: int | None) -> str:
+    return "–" if value is None else str(value)

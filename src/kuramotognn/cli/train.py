@@ -14,7 +14,10 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 
 from kuramotognn.cli.base import PLAIN, Output, app, configurable
+from kuramotognn.cli.own_graph import show_understood
+from kuramotognn.data import Understood
 from kuramotognn.experiments.config import Config, Resolved, read_toml, resolve
+from kuramotognn.experiments.data_config import FilesConfig
 from kuramotognn.experiments.run import (
     Evaluation,
     RunObserver,
@@ -81,7 +84,17 @@ def evaluate(run: Path, *, output: Output = PLAIN) -> None:
 
 
 @app.command
-def predict(run: Path, *, out: Path, split: int | None = None, output: Output = PLAIN) -> None:
+def predict(
+    run: Path,
+    *,
+    out: Path,
+    split: int | None = None,
+    nodes: Path | None = None,
+    edges: Path | None = None,
+    features: Path | None = None,
+    allow_missing: Annotated[bool, Parameter(negative="")] = False,
+    output: Output = PLAIN,
+) -> None:
     """Write the class probabilities of every node as CSV.
 
     Parameters
@@ -92,8 +105,23 @@ def predict(run: Path, *, out: Path, split: int | None = None, output: Output = 
         CSV file to write.
     split
         Split whose model predicts (default: the first one).
+    nodes
+        Other nodes than those of the run, with the columns it was trained with; labels may be missing.
+    edges
+        The edges between these nodes.
+    features
+        Their feature matrix, if the run was trained with one.
+    allow_missing
+        Drop edges whose ends are not among the nodes.
     """
-    text = predict_run(run, split)
+    new = None
+    if nodes or edges or features:
+        paths = {"nodes": nodes, "edges": edges, "features": features}
+        given = {name: str(path) for name, path in paths.items() if path is not None}
+        if nodes is None or edges is None:
+            raise ValueError("other nodes need both --nodes and --edges")
+        new = FilesConfig(**given, **({"allow_missing": True} if allow_missing else {}))  # type: ignore[arg-type]
+    text = predict_run(run, split, new=new, observer=_Watcher(output))
     write_atomically(out, text)
     nodes = text.count("\n") - 1
     if output.json:
@@ -139,6 +167,9 @@ class _Watcher(RunObserver):
             words = f"validation {100 * result.validation_accuracy:.1f} %  test {100 * result.test_accuracy:.1f} %"
             self.progress.update(self.bars[result.split], total=result.epochs, completed=result.epochs, words=words)
 
+    def read(self, understood: Understood) -> None:
+        show_understood(understood, self.console)
+
     def compiled(self, seconds: float) -> None:
         self.console.print(
             f"compiled the kernels in {seconds:.1f} s; they are cached for the next run", highlight=False
@@ -149,7 +180,9 @@ class _Watcher(RunObserver):
 
 
 def _new_run_folder(config: Config) -> Path:
-    stem = f"{config.dataset}-{config.model.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    files = config.data.files
+    name = config.dataset if files.nodes is None else Path(files.nodes).stem
+    stem = f"{name}-{config.model.name}-{datetime.now():%Y%m%d-%H%M%S}"
     folder, again = Path("runs") / stem, 1
     while folder.exists():
         again += 1

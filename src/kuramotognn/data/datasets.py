@@ -25,6 +25,9 @@ from kuramotognn.files import write_atomically
 Protocol: TypeAlias = Literal[
     "random-per-class", "planetoid-public", "geom-gcn", "heterophilous", "ogb-time", "fraction", "k-fold", "own-split"
 ]
+OWN_GRAPH = "own-graph"
+"""What a graph from the user's files is called where a data set is named."""
+
 DRAWN: tuple[Protocol, ...] = ("random-per-class", "fraction", "k-fold")
 """Protocols that need labels alone, so that every data set has them."""
 
@@ -101,13 +104,17 @@ def load_dataset(
 
     Args:
         name: forgiving in case, dashes and underscores.
-        protocol: which splits will be used. Cora is embedded for protocols that draw splits; its public split belongs to
-            Planetoid's files, which have the same papers in another order.
+        protocol: which splits will be used. Cora is embedded for protocols that draw splits; its public split belongs
+            to Planetoid's files, which have the same papers in another order.
         root: folder of raw files in torch_geometric's layout (default: ``KURAMOTOGNN_DATA`` or the platform's cache).
         download: whether files may be downloaded (default: unless ``KURAMOTOGNN_OFFLINE`` is set).
         directed: keep edges one-way where the source has directions.
     """
-    info = DATASETS[dataset_name(name)]
+    if (known := dataset_name(name)) == OWN_GRAPH:
+        raise DataError(
+            f"{OWN_GRAPH!r} is a graph of your own: read it with read_nodes_edges, or pass --nodes and --edges"
+        )
+    info = DATASETS[known]
     if protocol is not None and protocol not in info.protocols:
         raise DataError(f"{info.name} has no protocol {protocol!r}; it has {', '.join(info.protocols)}")
     if info.embedded and protocol != info.given:
@@ -120,6 +127,8 @@ def load_dataset(
 def dataset_name(name: str) -> str:
     """The registry's spelling of a data set's name."""
     plain = name.strip().lower().replace("_", "-").replace(" ", "-")
+    if plain == OWN_GRAPH:
+        return OWN_GRAPH
     spelt = {known.replace("-", ""): known for known in DATASETS}
     if plain.replace("-", "") not in spelt:
         raise ValueError(
@@ -160,9 +169,7 @@ def _load(info: DatasetInfo, root: Path, is_offline: bool) -> NodeDataset:
     if info.archive is not None and not info.is_present(root):
         _unpack(info, root, is_offline)
     accept = partial(_means_the_same, info) if info.meaning else None
-    contents = {
-        Path(file.path).name: read_raw(file, root, offline=is_offline, accept=accept) for file in info.raw
-    }
+    contents = {Path(file.path).name: read_raw(file, root, offline=is_offline, accept=accept) for file in info.raw}
     return replace(info.read(info.name, contents), name=info.name)
 
 

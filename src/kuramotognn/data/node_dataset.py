@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from kuramotognn.data.columns import Columns
 from kuramotognn.data.splits import Split
 from kuramotognn.features import Features, SparseFeatures
 from kuramotognn.graph import largest_component
@@ -29,6 +30,7 @@ class NodeDataset:
         node_ids: what the nodes are called in their source.
         edge_weight: ``[E]`` weights, where the source has them.
         given_splits: the splits that come with the data, numbered from 0.
+        columns: what ``x`` was made of, where it comes from a table: training fits an encoder of its own to them.
     """
 
     name: str
@@ -39,6 +41,7 @@ class NodeDataset:
     node_ids: Sequence[str]
     edge_weight: EdgeWeight | None = None
     given_splits: tuple[Split, ...] = ()
+    columns: Columns | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -72,6 +75,7 @@ class NodeDataset:
             edge_weight=None if self.edge_weight is None else self.edge_weight[kept],
             y=self.y[nodes],
             node_ids=tuple(self.node_ids[node] for node in nodes.tolist()),
+            columns=None if self.columns is None else self.columns.rows(nodes),
             given_splits=tuple(split.renumbered(position) for split in self.given_splits),
         )
 
@@ -80,7 +84,9 @@ class NodeDataset:
         source, target = self.edge_index
         key = torch.cat([source * self.num_nodes + target, target * self.num_nodes + source])
         unique, place = torch.unique(key, return_inverse=True)
-        edges = torch.stack([unique.div(max(self.num_nodes, 1), rounding_mode="floor"), unique % max(self.num_nodes, 1)])
+        edges = torch.stack(
+            [unique.div(max(self.num_nodes, 1), rounding_mode="floor"), unique % max(self.num_nodes, 1)]
+        )
         if self.edge_weight is None:
             return replace(self, edge_index=edges)
         weight = self.edge_weight.new_zeros(unique.numel())

@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -129,8 +129,10 @@ def read_ogb_arxiv(name: str, contents: Contents) -> NodeDataset:
             f"{name}: its tables have {found[0]} rows of features, {found[1]} labels and {found[2]} edges, but its "
             f"lists announce {nodes} nodes and {edges} edges; remove the folder and download it again"
         )
-    parts = [torch.from_numpy(_table(contents, f"{part}.csv.gz", pl.Int64)[:, 0].copy()) for part in OGB_PARTS]
-    return _dataset(name, x, pairs, labels, (Split(*(part.sort().values for part in parts), "ogb-time", 0),))
+    train, validation, test = (
+        torch.from_numpy(np.sort(_table(contents, f"{part}.csv.gz", pl.Int64)[:, 0])) for part in OGB_PARTS
+    )
+    return _dataset(name, x, pairs, labels, (Split(train, validation, test, "ogb-time", 0),))
 
 
 OGB_PARTS = ("train", "valid", "test")
@@ -145,14 +147,12 @@ def unzip(archive: bytes, members: Mapping[str, str], source: str) -> dict[str, 
         raise DataError(f"{source} is not the archive it should be: {error}; remove it and run again") from error
 
 
-def _dataset(
-    name: str, x: Features, pairs: Array, labels: Array, given_splits: tuple[Split, ...] = ()
-) -> NodeDataset:
+def _dataset(name: str, x: Features, pairs: Array, labels: Array, given_splits: tuple[Split, ...] = ()) -> NodeDataset:
     if pairs.ndim != 2 or pairs.shape[1] != 2 or (pairs.size and not 0 <= pairs.min() <= pairs.max() < labels.size):
         raise DataError(f"{name}: its edges are not pairs of numbers of its {labels.size} nodes")
     if x.shape[0] != labels.size:
         raise DataError(f"{name}: {x.shape[0]} rows of features but {labels.size} labels")
-    y = torch.from_numpy(np.ascontiguousarray(labels, dtype=np.int64))
+    y = torch.from_numpy(labels.astype(np.int64))
     return NodeDataset(
         name=name,
         x=x,
@@ -165,7 +165,8 @@ def _dataset(
 
 
 def _masked_split(masks: list[Array], protocol: str, number: int) -> Split:
-    return Split(*(torch.from_numpy(np.flatnonzero(mask)) for mask in masks), protocol, number)
+    train, validation, test = (torch.from_numpy(np.flatnonzero(mask)) for mask in masks)
+    return Split(train, validation, test, protocol, number)
 
 
 def _npz(name: str, content: bytes) -> Any:
@@ -187,7 +188,7 @@ def _table(contents: Contents, name: str, dtype: type[pl.DataType]) -> Array:
 class _PlanetoidUnpickler(pickle.Unpickler):
     """Builds what Planetoid's files are made of and nothing else, under the names that today's libraries have."""
 
-    ALLOWED = {
+    ALLOWED: ClassVar = {
         ("scipy.sparse.csr", "csr_matrix"): scipy.sparse.csr_matrix,
         ("numpy", "ndarray"): np.ndarray,
         ("numpy", "dtype"): np.dtype,

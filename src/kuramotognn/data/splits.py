@@ -23,8 +23,9 @@ class Split:
 
     def renumbered(self, position: Index) -> Split:
         """The same split of a part of the graph: ``position[i]`` is the new number of node ``i``, −1 if left out."""
-        parts = (position[part] for part in (self.train, self.validation, self.test))
-        return Split(*(part[part >= 0] for part in parts), self.protocol, self.number)
+        moved = (position[part] for part in (self.train, self.validation, self.test))
+        train, validation, test = (part[part >= 0] for part in moved)
+        return Split(train, validation, test, self.protocol, self.number)
 
 
 def random_per_class(
@@ -108,7 +109,8 @@ def fraction(
         second = min(max(round(validation * count), 1), count - 1 - first)
         for part, nodes in zip(parts, members.tensor_split((first, first + second)), strict=True):
             part.append(nodes)
-    return Split(*(torch.cat(part).sort().values for part in parts), "fraction", seed)
+    train_nodes, validation_nodes, test_nodes = (torch.cat(part).sort().values for part in parts)
+    return Split(train_nodes, validation_nodes, test_nodes, "fraction", seed)
 
 
 def k_fold(labels: Labels, number: int, *, folds: int = 5, class_names: Sequence[str] | None = None) -> Split:

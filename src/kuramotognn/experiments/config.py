@@ -14,8 +14,8 @@ import torch
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from kuramotognn.checks import did_you_mean
-from kuramotognn.data import dataset_name
-from kuramotognn.experiments.data_config import ONE_SPLIT, DataConfig
+from kuramotognn.data import OWN_GRAPH, dataset_name
+from kuramotognn.experiments.data_config import ONE_SPLIT, DataConfig, names_files
 from kuramotognn.kernels import Backend
 from kuramotognn.models.kuramoto import KuramotoSettings
 from kuramotognn.models.registry import DEFAULT_MODEL, MODELS, find_model, unknown_model
@@ -105,6 +105,8 @@ class Config(Strict):
 
     @model_validator(mode="after")
     def _data_of_the_dataset(self) -> Config:
+        if self.data.files.nodes is not None and "dataset" not in self.model_fields_set:
+            self.__dict__["dataset"] = OWN_GRAPH
         self.__dict__["data"] = self.data.for_dataset(self.dataset)
         if "splits" not in self.model_fields_set and self.data.protocol in ONE_SPLIT:
             self.__dict__["splits"] = 1
@@ -134,7 +136,7 @@ def resolve(flags: Mapping[str, Any], file: Mapping[str, Any] | None = None) -> 
     that says ``recommended = false`` is whole: what it leaves out is the default.
     """
     file = dict(file or {})
-    dataset = str(flags.get("dataset", file.get("dataset", "cora")))
+    dataset = OWN_GRAPH if names_files(flags, file) else str(flags.get("dataset", file.get("dataset", "cora")))
     model = chosen_model(flags, file)
     if model != chosen_model(file, flags):
         file.pop("model")

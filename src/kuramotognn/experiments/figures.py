@@ -24,6 +24,27 @@ def draw_curves(history: Sequence[EpochMetrics], best_epoch: int, path: Path) ->
         axes.set(xlabel="epoch", ylabel="cross-entropy" if quantity == "loss" else "accuracy (share of nodes)")
         axes.grid(alpha=0.3)
         axes.legend(frameon=False)
+    _save(figure, path)
+
+
+def draw_confusion(confusion: Sequence[Sequence[int]], class_names: Sequence[str], path: Path) -> None:
+    """Counts of test nodes by class (rows) and prediction (columns), shaded by the share of the row, as SVG."""
+    size = min(3.0 + 0.45 * len(class_names), 14.0)
+    figure = Figure(figsize=(size, size), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow([[count / max(sum(row), 1) for count in row] for row in confusion], cmap="Blues", vmin=0, vmax=1)
+    for i, row in enumerate(confusion):
+        for j, count in enumerate(row):
+            dark = count > 0.6 * max(sum(row), 1)
+            axes.text(j, i, str(count), ha="center", va="center", fontsize=8, color="white" if dark else "black")
+    names = [name if len(name) <= 16 else f"{name[:15]}…" for name in class_names]
+    axes.set_xticks(range(len(names)), names, rotation=90)
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="prediction", ylabel="class")
+    _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
     buffer = BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     write_atomically(path, buffer.getvalue())

@@ -6,8 +6,8 @@ import csv
 import io
 import json
 import statistics
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ import torch
 from torch import nn
 
 from kuramotognn.checkpoints import CheckpointFolder, read_tensors, write_tensors
-from kuramotognn.data import NodeDataset, Split, load_dataset
+from kuramotognn.data import OWN_GRAPH, Columns, Encoder, NodeDataset, Split, Understood, read_graph
 from kuramotognn.experiments.config import Config, ConfigError, parse, read_toml
-from kuramotognn.experiments.figures import draw_curves
+from kuramotognn.experiments.data_config import FilesConfig
+from kuramotognn.experiments.encoders import SavedEncoder
+from kuramotognn.experiments.figures import draw_confusion, draw_curves
 from kuramotognn.experiments.provenance import provenance
 from kuramotognn.features import Features, check_features, compact_features, normalise_features, scale_features
 from kuramotognn.files import write_atomically
@@ -28,7 +30,7 @@ from kuramotognn.training import EpochMetrics, TrainResult, accuracy, fit, predi
 from kuramotognn.typing import Labels, Logits
 
 CONFIG, RESULT, METRICS, MODEL = "config.toml", "result.json", "metrics.jsonl", "model.safetensors"
-PREDICTIONS, CURVES = "predictions.csv", "curves.svg"
+PREDICTIONS, CURVES, CONFUSION, ENCODER = "predictions.csv", "curves.svg", "confusion.svg", "encoder.json"
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class SplitResult:
     test_accuracy: float
     evaluations: int
     seconds: float
+    test_measures: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,15 @@ class RunResult:
 
     def summary(self) -> dict[str, Any]:
         """Means and sample standard deviations over the splits."""
-        return {"splits": len(self.splits)} | {
-            name: _mean_and_std([getattr(split, name) for split in self.splits])
+        values = {
+            name: [getattr(split, name) for split in self.splits]
             for name in ("validation_accuracy", "test_accuracy", "evaluations", "seconds")
         }
+        for name in ("macro_f1", "balanced_accuracy", "roc_auc"):
+            measured = [split.test_measures.get(name) for split in self.splits]
+            if None not in measured:
+                values[f"test_{name}"] = measured
+        return {"splits": len(self.splits)} | {name: _mean_and_std(numbers) for name, numbers in values.items()}
 
 
 class RunObserver:
@@ -77,6 +85,9 @@ class RunObserver:
     def finished(self, result: SplitResult) -> None:
         """A split is done, now or in an earlier session."""
 
+    def read(self, understood: Understood) -> None:
+        """A graph of the user's own was read."""
+
     def compiled(self, seconds: float) -> None:
         """The kernels were compiled, which happens once."""
 
@@ -86,28 +97,60 @@ class RunObserver:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """The data of a run, ready for models: features, graph and labels on the run's device."""
+    """The data of a run, ready for models: features, graph and labels on the run's device.
+
+    Where features are fitted to training nodes (columns of a table, standardised numbers) :meth:`for_split` gives those of
+    a split.
+    """
 
     config: Config
     dataset: NodeDataset
     x: Features
     graph: Graph
     y: Labels
+    encoder: Encoder | None = None
 
     @staticmethod
-    def from_config(config: Config) -> Task:
+    def from_config(config: Config, observer: RunObserver | None = None) -> Task:
         """Load and prepare the data, and choose the kernels."""
         set_backend(config.backend)
-        dataset = load_dataset(config.dataset, protocol=config.data.protocol, directed=config.data.directed)
+        dataset = config.data.load(config.dataset, observer.read if observer else None)
         if config.data.largest_component:
             dataset = dataset.largest_component()
+        return Task.of(config, dataset)
+
+    @staticmethod
+    def of(config: Config, dataset: NodeDataset) -> Task:
+        """Prepare a data set that was loaded."""
         check_features(dataset.x)
-        x = scale_features(normalise_features(dataset.x, config.data.normalisation), config.data.scale)
-        x = compact_features(x)
         graph = Graph.from_edge_index(
             dataset.edge_index, dataset.num_nodes, dataset.edge_weight, self_loops=config.data.self_loops
         )
-        return Task(config, dataset, x.to(config.device), graph.to(config.device), dataset.y.to(config.device))
+        task = Task(config, dataset, dataset.x, graph.to(config.device), dataset.y.to(config.device))
+        return task._with_features(dataset.x)
+
+    def for_split(self, number: int) -> Task:
+        """The task with features that are fitted to the training nodes of a split, where features are fitted at all."""
+        standardise = self.config.data.normalisation == "standardise"
+        if self.dataset.columns is None and not standardise:
+            return self
+        return self.encoded(Encoder.fit(self._columns(), self.split(number).train, standardise=standardise))
+
+    def encoded(self, encoder: Encoder) -> Task:
+        """The task with the features that an encoder makes."""
+        return replace(self._with_features(encoder.apply(self._columns())), encoder=encoder)
+
+    def unseen(self) -> list[str]:
+        """What the encoder has not met among the training nodes."""
+        return self.encoder.unseen(self._columns()) if self.encoder else []
+
+    def _columns(self) -> Columns:
+        return self.dataset.columns or Columns.of_features(self.dataset.x)
+
+    def _with_features(self, x: Features) -> Task:
+        how = self.config.data.normalisation
+        x = scale_features(x if how == "standardise" else normalise_features(x, how), self.config.data.scale)
+        return replace(self, x=compact_features(x).to(self.config.device))
 
     def split(self, number: int) -> Split:
         """Split ``number`` of the run's protocol."""
@@ -117,9 +160,7 @@ class Task:
         """The run's model, initialised from its seed; the global generator is left as it was."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.config.seed)
-            model = self.config.model.build(
-                self.dataset.num_features, self.dataset.num_classes, self.config.solver.build()
-            )
+            model = self.config.model.build(self.x.shape[1], self.dataset.num_classes, self.config.solver.build())
         return model.to(self.config.device)
 
 
@@ -127,12 +168,14 @@ def start_run(config: Config, folder: Path, observer: RunObserver | None = None)
     """Train on every split of ``config`` in a new folder."""
     if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
         raise ConfigError(f"{str(folder)!r} exists and is not empty; resume it with --resume or name another folder")
-    task = Task.from_config(config)
+    observer = observer or RunObserver()
+    task = Task.from_config(config, observer)
     # Settings that cannot work should not leave a folder behind.
-    task.model(), task.split(config.first_split), task.split(config.first_split + config.splits - 1)
+    task.for_split(config.first_split).model(), task.split(config.first_split + config.splits - 1)
+    task.split(config.first_split)
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / CONFIG, config.to_toml())
-    return _train_splits(task, folder, observer or RunObserver())
+    return _train_splits(task, folder, observer)
 
 
 def resume_run(folder: Path, observer: RunObserver | None = None) -> RunResult:
@@ -154,10 +197,10 @@ def load_split(folder: Path, number: int) -> SplitResult:
     path = split_folder(folder, number) / RESULT
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        return SplitResult(**{name: record[name] for name in SplitResult.__dataclass_fields__})
+        return SplitResult(**{name: record[name] for name in SplitResult.__dataclass_fields__ if name in record})
     except FileNotFoundError as error:
         raise ConfigError(f"split {number} of {str(folder)!r} is not finished; go on with --resume {folder}") from error
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ConfigError(f"{str(path)!r} is not a result file of a split: {error}") from error
 
 
@@ -176,14 +219,39 @@ def evaluate_run(folder: Path) -> list[Evaluation]:
     return [_evaluate_split(task, folder, number) for number in finished_splits(folder, task.config)]
 
 
-def predict_run(folder: Path, split: int | None = None) -> str:
-    """Predictions of one split's model (the first finished one unless named) for every node, as CSV."""
-    task = Task.from_config(load_config(folder))
-    finished = finished_splits(folder, task.config)
-    number = finished[0] if split is None else split
-    if number not in finished:
-        raise ConfigError(f"split {number} is not among the finished splits of {str(folder)!r}: {finished}")
-    return predictions_csv(task, _stored_logits(task, folder, load_split(folder, number)), task.split(number))
+def predict_run(
+    folder: Path,
+    split: int | None = None,
+    *,
+    new: FilesConfig | None = None,
+    observer: RunObserver | None = None,
+) -> str:
+    """Predictions of one split's model (the first finished one unless named) for every node, as CSV.
+
+    Args:
+        folder: of the run.
+        split: whose model.
+        new: files of a graph to predict instead of the one trained on; what its columns mean is as in the run.
+        observer: told of what was read, and of categories that training nodes did not have.
+    """
+    config, observer = load_config(folder), observer or RunObserver()
+    number = finished_split(folder, config, split)
+    recorded = load_split(folder, number)
+    if new is None:
+        task = Task.from_config(config)
+        return predictions_csv(task, _stored_logits(task, folder, recorded), task.split(number))
+    saved = SavedEncoder.load(split_folder(folder, number) / ENCODER)
+    if config.dataset != OWN_GRAPH or saved is None:
+        raise ConfigError(
+            f"{str(folder)!r} was trained on {config.dataset}; other nodes need a run on files of your own"
+        )
+    files = config.data.files.model_copy(update=new.model_dump(exclude_unset=True) | {"split_column": None})
+    dataset, understood = read_graph(files.to_read(directed=config.data.directed), saved.encoder)
+    observer.read(understood)
+    task = Task.of(config, saved.with_known_classes(dataset)).encoded(saved.encoder)
+    for sentence in task.unseen():
+        observer.warning(sentence)
+    return predictions_csv(task, _stored_logits(task, folder, recorded), None)
 
 
 def finished_splits(folder: Path, config: Config) -> list[int]:
@@ -195,16 +263,24 @@ def finished_splits(folder: Path, config: Config) -> list[int]:
     return finished
 
 
+def finished_split(folder: Path, config: Config, wanted: int | None) -> int:
+    """The wanted split if it is finished, the first finished one if none is wanted."""
+    finished = finished_splits(folder, config)
+    if wanted is not None and wanted not in finished:
+        raise ConfigError(f"split {wanted} is not among the finished splits of {str(folder)!r}: {finished}")
+    return finished[0] if wanted is None else wanted
+
+
 def split_folder(folder: Path, number: int) -> Path:
     """Where one split of a run is kept."""
     return folder / f"split-{number}"
 
 
-def predictions_csv(task: Task, logits: Logits, split: Split) -> str:
+def predictions_csv(task: Task, logits: Logits, split: Split | None) -> str:
     """A row a node: its id, its part in the split, its class, the predicted class, and all probabilities."""
     names = task.dataset.class_names
-    part = ["unused"] * task.dataset.num_nodes
-    for name in ("train", "validation", "test"):
+    part = ["unused" if split else "new"] * task.dataset.num_nodes
+    for name in ("train", "validation", "test") if split else ():
         for node in getattr(split, name).tolist():
             part[node] = name
     buffer = io.StringIO()
@@ -237,6 +313,10 @@ def _train_splits(task: Task, folder: Path, observer: RunObserver) -> RunResult:
 def _train_split(task: Task, folder: Path, number: int, observer: RunObserver) -> SplitResult:
     home = split_folder(folder, number)
     home.mkdir(exist_ok=True)
+    task = task.for_split(number)
+    if number == task.config.first_split:
+        for sentence in task.unseen():
+            observer.warning(sentence)
     model, split, checkpoints = task.model(), task.split(number), CheckpointFolder(home)
     with (home / METRICS).open("w", encoding="utf-8") as metrics_file:
 
@@ -280,6 +360,7 @@ def split_result(split: Split, seed: int, trained: TrainResult) -> SplitResult:
         test_accuracy=trained.test_accuracy,
         evaluations=trained.best.evaluations,
         seconds=round(trained.seconds, 3),
+        test_measures=trained.test_measures,
     )
 
 
@@ -289,7 +370,10 @@ def _store_split(
     write_tensors(home / MODEL, model.state_dict(), {"model": task.config.model.name})
     logits = predict(model, task.x, task.graph, time=result.time)
     write_atomically(home / PREDICTIONS, predictions_csv(task, logits, split))
+    if task.encoder is not None:
+        SavedEncoder(classes=task.dataset.class_names, encoder=task.encoder).store(home / ENCODER)
     draw_curves(trained.history, trained.best.epoch, home / CURVES)
+    draw_confusion(result.test_measures["confusion"], task.dataset.class_names, home / CONFUSION)
     # The result comes last: its presence says that the split is complete.
     _write_json(home / RESULT, asdict(result) | _context(task.config))
 
@@ -318,6 +402,19 @@ def _evaluate_split(task: Task, folder: Path, number: int) -> Evaluation:
 
 
 def _stored_logits(task: Task, folder: Path, recorded: SplitResult) -> Logits:
+    task = with_encoder(task, folder, recorded.split)
+    return predict(stored_model(task, folder, recorded), task.x, task.graph, time=recorded.time)
+
+
+def with_encoder(task: Task, folder: Path, number: int) -> Task:
+    """The task with features as a split's training nodes encode them, where the run has files of its own."""
+    if task.encoder is None and (saved := SavedEncoder.load(split_folder(folder, number) / ENCODER)):
+        return task.encoded(saved.encoder)
+    return task
+
+
+def stored_model(task: Task, folder: Path, recorded: SplitResult) -> nn.Module:
+    """The trained model of a split."""
     model = task.model()
     tensors, _ = read_tensors(split_folder(folder, recorded.split) / MODEL)
     try:
@@ -325,7 +422,7 @@ def _stored_logits(task: Task, folder: Path, recorded: SplitResult) -> Logits:
     except RuntimeError as error:
         first = " ".join(str(error).split("\n\t")[1:2])
         raise ConfigError(f"{MODEL} of split {recorded.split} does not fit the model of {CONFIG}: {first}") from error
-    return predict(model, task.x, task.graph, time=recorded.time)
+    return model
 
 
 def _mean_and_std(values: Sequence[float]) -> dict[str, float]:

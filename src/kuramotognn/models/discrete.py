@@ -31,9 +31,8 @@ class DiscreteGNN(nn.Module, ABC):
     computed once.
     """
 
-    def __init__(self, in_channels: int, *, layers: int, dropout: float, input_dropout: float) -> None:
+    def __init__(self, in_channels: int, *, dropout: float, input_dropout: float) -> None:
         super().__init__()
-        check_positive("layers", layers)
         check_dropout("dropout", dropout)
         check_dropout("input_dropout", input_dropout)
         self.in_channels, self.dropout, self.input_dropout = in_channels, dropout, input_dropout
@@ -98,7 +97,7 @@ class LayeredGNN(DiscreteGNN):
         norm: Norm,
         activation: Callable[[Nodes], Nodes] = F.relu,
     ) -> None:
-        super().__init__(in_channels, layers=len(widths), dropout=dropout, input_dropout=input_dropout)
+        super().__init__(in_channels, dropout=dropout, input_dropout=input_dropout)
         check_choice("norm", norm, NORMS)
         self.layers = nn.ModuleList(make(number, *pair) for number, pair in enumerate(widths))
         self.norms = nn.ModuleList(make_norm(norm, width) for _, width in widths[:-1])
@@ -330,7 +329,8 @@ class GCNII(DiscreteGNN):
     ) -> None:
         from kuramotognn.models.layers import GCNIILayer
 
-        super().__init__(in_channels, layers=layers, dropout=dropout, input_dropout=input_dropout)
+        super().__init__(in_channels, dropout=dropout, input_dropout=input_dropout)
+        check_positive("layers", layers)
         check_choice("norm", norm, NORMS)
         check_positive("theta", theta)
         if not 0 <= alpha < 1:
@@ -356,6 +356,7 @@ class GCNII(DiscreteGNN):
 
 def chain(first: int, hidden: int, last: int, layers: int) -> list[tuple[int, int]]:
     """The widths before and after each layer."""
+    check_positive("layers", layers)
     widths = [first, *[hidden] * (layers - 1), last]
     return list(pairwise(widths))
 
