@@ -119,6 +119,20 @@ def normalise_features(x: Features, how: Normalisation) -> Features:
     return SparseFeatures(x.pattern, x.values / x.pattern.of_row(length))
 
 
+def stack_rows(first: Features, second: Features) -> Features:
+    """The features of some nodes, then those of others; sparse if either is."""
+    if isinstance(first, Tensor) and isinstance(second, Tensor):
+        return torch.cat([first, second])
+    sparse = (as_features(x.to_sparse()) if isinstance(x, Tensor) else x for x in (first, second))
+    above, below = (x for x in sparse if isinstance(x, SparseFeatures))
+    return SparseFeatures.from_coo(
+        torch.cat([above.pattern.row, below.pattern.row + above.shape[0]]),
+        torch.cat([above.pattern.col, below.pattern.col]),
+        torch.cat([above.values, below.values]),
+        (above.shape[0] + below.shape[0], above.shape[1]),
+    )
+
+
 def scale_features(x: Features, factor: float) -> Features:
     """Every feature times ``factor``: with it the spread of the initial phases."""
     if factor == 1.0:
