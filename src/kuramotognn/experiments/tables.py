@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kuramotognn.experiments.catalogue import Experiment, Place
@@ -110,6 +110,13 @@ class Grid:
     def has_paper(self) -> bool:
         """Whether the paper has numbers to compare with."""
         return any(entry.paper for entry in self.entries)
+
+
+def compact(grid: Grid) -> Grid:
+    """A table without rows and columns of which nothing was run."""
+    kept = [k for k in range(len(grid.columns)) if any(row[k].summary for _, row in grid.rows)]
+    rows = tuple((name, tuple(row[k] for k in kept)) for name, row in grid.rows if any(entry.summary for entry in row))
+    return replace(grid, columns=tuple(grid.columns[k] for k in kept), rows=rows)
 
 
 @dataclass(frozen=True)
