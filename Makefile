@@ -47,8 +47,9 @@ results: $(READY) ## Run what results/ holds (hours; goes on where it stopped) a
 results-table: $(READY) ## Write the README's table from results/runs
 	$(BIN)/python tools/write_results_table.py
 
-figures: $(READY) ## Draw the picture of the README
+figures: $(READY) ## Draw the pictures of the README and of docs/ from results/
 	$(BIN)/python tools/draw_spread.py
+	$(BIN)/python tools/draw_dynamics.py
 
 clean: ## Remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

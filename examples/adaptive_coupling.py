@@ -1,7 +1,7 @@
 """Couplings that learn: edges inside two communities hold, edges between them fade.
 
-Two groups with their own rhythms share one densely connected graph. At a fixed coupling they pull each other together; with
-adaptive couplings the edges between them, whose phases disagree, wear off, and each group keeps its rhythm.
+Two groups with their own rhythms share one densely connected graph. At a fixed coupling they pull each other together;
+with adaptive couplings the edges between them, whose phases disagree, wear off, and each group keeps its rhythm.
 """
 
 import torch
@@ -9,7 +9,7 @@ import torch
 from kuramotognn import Graph, RandomWalk, Solver, integrate
 from kuramotognn.fields import AdaptiveKuramotoDynamics
 
-NODES, COUPLING, TIME = 20, 2.2, 40.0
+NODES, COUPLING, TIME = 20, 2.2, 30.0
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     print("rate ε   coupling inside   between   frequency of group 0, group 1")
     for rate in (0.0, 0.1, 0.5, 2.0):
         dynamics = AdaptiveKuramotoDynamics(graph.pattern, a, omega, COUPLING, rate)
-        solver = Solver("rk4", step_size=0.1)
+        solver = Solver("rk4", step_size=0.25)
         states = integrate(dynamics, dynamics.start(x0), TIME, solver, save_at=[TIME / 2, TIME]).ys
         kept = dynamics.couplings(states)[-1] / a
         before, after = dynamics.nodes(states)

@@ -11,7 +11,7 @@ from torch import Tensor
 from kuramotognn import Graph, RandomWalk, Solver, integrate
 from kuramotognn.fields import DelayedKuramotoDynamics
 
-OMEGA, COUPLING, TIME = 1.5, 0.5, 80.0
+OMEGA, COUPLING, TIME = 1.5, 0.5, 60.0
 
 
 def order(x: Tensor) -> float:

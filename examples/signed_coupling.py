@@ -1,7 +1,7 @@
 """Attraction and repulsion: two camps that agree inside and oppose each other.
 
-Thirty oscillators on a random graph; edges inside a camp attract, edges between camps have a negative weight and repel. With
-all edges attractive everyone agrees; with signs each camp agrees with itself, half a turn away from the other.
+Thirty oscillators on a random graph; edges inside a camp attract, edges between camps have a negative weight and repel.
+With all edges attractive everyone agrees; with signs each camp agrees with itself, half a turn away from the other.
 """
 
 import math
@@ -33,7 +33,7 @@ def main() -> None:
     for name, signs in (("attractive", torch.ones_like(sign)), ("signed", sign)):
         a = signs * pattern.of_row(share)
         dynamics = KuramotoDynamics(pattern, a, torch.zeros_like(x0), 2.0)
-        final = integrate(dynamics, x0, 30.0, Solver("rk4", step_size=0.1)).final
+        final = integrate(dynamics, x0, 30.0, Solver("rk4", step_size=0.25)).final
         camps = [mean_phasor(final[camp == number]) for number in (0, 1)]
         apart = float((camps[0] / camps[1]).angle().abs()) / math.pi
         print(

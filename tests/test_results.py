@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tools.write_results_table import with_results
 
+from kuramotognn.experiments.catalogue import find_experiment
 from kuramotognn.experiments.records import Records
 
 ROOT = Path(__file__).parent.parent
@@ -33,3 +34,31 @@ def test_committed_runs_are_of_committed_code_on_reporting_splits(path: Path) ->
 
 def test_there_are_results() -> None:
     assert len(Records(RUNS)) > 0
+
+
+def test_kuramotognn_on_cora_is_what_was_promised() -> None:
+    (place,) = find_experiment("main-accuracy").places(["cora"], ["kuramotognn"])
+    tests = [record["result"]["test_accuracy"] for record in Records(RUNS).of(place.cell())]
+    assert len(tests) >= 10
+    assert sum(tests) / len(tests) >= 0.83
+
+
+def test_oversmoothing_on_cora_is_the_known_picture() -> None:
+    record = json.loads((ROOT / "results" / "oversmoothing-cora.json").read_text(encoding="utf-8"))
+    assert not str(record["provenance"]["commit"]).endswith("+changes")
+    for measure in ("pairwise-distance", "dirichlet-normalised"):
+        for run in record["models"]["GCN"]:
+            assert run["decay"][measure]["law"] == "exponential"
+        for run in record["models"]["KuramotoGNN"]:
+            assert run["decay"][measure]["law"] in ("constant", "growth")
+
+
+def test_the_theory_page_shows_the_committed_numbers() -> None:
+    record = json.loads((ROOT / "results" / "theory.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    for statement in record["statements"]:
+        assert statement["expected"]
+        for check in statement["checks"]:
+            assert f"{check['measured']:.3g}" in page
+            assert check["verdict"] in page
+        assert (ROOT / "docs" / "images" / f"theory-{statement['name']}.svg").is_file()

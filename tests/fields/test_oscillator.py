@@ -76,6 +76,15 @@ def test_symmetric_walk_is_pygs_normalisation(graph: Graph) -> None:
     torch.testing.assert_close(ours, expected)
 
 
+def test_a_lone_self_loop_of_weight_zero_gives_nothing() -> None:
+    weight = torch.tensor([0.0, 2.0], dtype=torch.float64, requires_grad=True)
+    graph = Graph.from_edge_index(torch.tensor([[0, 0], [0, 1]]), 2, weight)
+    a = SymmetricWalk()(start(2), graph)
+    assert a.tolist() == [0.0, 0.0]
+    (gradient,) = torch.autograd.grad(a.sum(), weight)
+    assert gradient.isfinite().all()
+
+
 def test_attention_coupling_is_frozen_or_not() -> None:
     x0, graph = start(channels=4), graph20()
     frozen, varying = (

@@ -197,7 +197,7 @@ def test_wrong_settings_get_a_sentence(make: Callable[[], Any], message: str) ->
 
 def test_solvers_that_cannot_get_a_sentence() -> None:
     data: Data = example()
-    with pytest.raises(ValueError, match="steps must be no longer than the delay 0.2, got 0.5; take at least 5 steps"):
+    with pytest.raises(ValueError, match=r"no longer than the delay 0\.2, got 0\.5; take at least 5 steps"):
         DelayedKuramotoGNN(5, 8, 3, delay=0.2)(data.x, data.edge_index)
     with pytest.raises(ValueError, match="dopri5 keeps no past for a delayed field"):
         DelayedKuramotoGNN(5, 8, 3, solver=Solver("dopri5"))(data.x, data.edge_index)
