@@ -1,6 +1,6 @@
 import inspect
-from collections.abc import Callable
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args, get_type_hints
 

@@ -81,7 +81,7 @@ def trajectory(config: Config) -> dict[str, Any]:
     with torch.no_grad():
         times = [model.time * k / TIMES for k in range(TIMES + 1)]
         profile = trajectory_profile(model.flow(task.x, task.graph, save_at=times), task.graph, measures=FOLLOWED)
-    return asdict(split_result(split, config.seed, trained)) | {
+    return _recorded(split, config, trained) | {
         "times": list(profile.depth),
         "curves": {name: list(profile.measures[name]) for name in FOLLOWED},
     }

@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kuramotognn.experiments.catalogue import Experiment, Place
+from kuramotognn.experiments.jobs import Cell
 from kuramotognn.experiments.measures import FIRST_TUNING_SPLIT
 from kuramotognn.experiments.published import NAMES, Published
 from kuramotognn.experiments.records import Record, Records
 from kuramotognn.experiments.statistics import Comparison, Summary, compare, summarise
+from kuramotognn.experiments.sweep import Sweep
 
 #: Below this many common splits no difference could be significant in Wilcoxon's test at 5 %.
 FEWEST_SPLITS = 6
@@ -137,7 +139,15 @@ def experiment_result(
     experiment: Experiment, records: Records, tuned: Mapping[tuple[str, str], Mapping[str, Any]] | None = None
 ) -> ExperimentResult:
     """Put the records of an experiment's cells into its tables."""
-    cells = [(place, place.cell(tuned)) for place in experiment.places()]
+    return _result(experiment, [(place, place.cell(tuned)) for place in experiment.places()], records)
+
+
+def sweep_result(sweep: Sweep, records: Records) -> ExperimentResult:
+    """The same for the cells of a sweep."""
+    return _result(sweep.experiment, sweep.cells, records)
+
+
+def _result(experiment: Experiment, cells: Sequence[tuple[Place, Cell]], records: Records) -> ExperimentResult:
     used: list[Record] = []
     entries: list[Entry] = []
     for place, cell in cells:
