@@ -42,8 +42,9 @@ results: $(READY) ## Run what results/ holds: KuramotoGNN on Cora, 30 splits
 	$(BIN)/kuramotognn train --dataset cora --splits 30 --out runs/results-cora
 	cp runs/results-cora/result.json results/cora-kuramotognn.json
 
-figures: $(READY) ## Draw the picture of the README
+figures: $(READY) ## Draw the pictures of the README and of docs/ from results/
 	$(BIN)/python tools/draw_spread.py
+	$(BIN)/python tools/draw_dynamics.py
 
 clean: ## Remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

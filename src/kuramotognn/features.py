@@ -119,6 +119,20 @@ def normalise_features(x: Features, how: Normalisation) -> Features:
     return SparseFeatures(x.pattern, x.values / x.pattern.of_row(length))
 
 
+def stack_rows(first: Features, second: Features) -> Features:
+    """The features of some nodes, then those of others; sparse if either is."""
+    if isinstance(first, Tensor) and isinstance(second, Tensor):
+        return torch.cat([first, second])
+    sparse = (as_features(x.to_sparse()) if isinstance(x, Tensor) else x for x in (first, second))
+    above, below = (x for x in sparse if isinstance(x, SparseFeatures))
+    return SparseFeatures.from_coo(
+        torch.cat([above.pattern.row, below.pattern.row + above.shape[0]]),
+        torch.cat([above.pattern.col, below.pattern.col]),
+        torch.cat([above.values, below.values]),
+        (above.shape[0] + below.shape[0], above.shape[1]),
+    )
+
+
 def scale_features(x: Features, factor: float) -> Features:
     """Every feature times ``factor``: with it the spread of the initial phases."""
     if factor == 1.0:
@@ -128,13 +142,17 @@ def scale_features(x: Features, factor: float) -> Features:
 
 def dropout(x: Features, p: float, training: bool) -> Features:
     """Zero each entry with probability ``p`` and scale the rest; stored entries alone are drawn when sparse."""
-    if isinstance(x, Tensor):
-        return F.dropout(x, p, training)
+    if isinstance(x, SparseFeatures):
+        return SparseFeatures(x.pattern, thin(x.values, p, training))
+    return thin(x, p, training)
+
+
+def thin(x: Tensor, p: float, training: bool) -> Tensor:
+    """Dropout of a dense tensor."""
     if not training or p == 0:
         return x
     # Uniform numbers and a comparison: torch draws them four times as fast as the coin flips of F.dropout.
-    kept = torch.rand_like(x.values) >= p
-    return SparseFeatures(x.pattern, x.values * kept / (1 - p))
+    return x * torch.rand_like(x).ge_(p) / (1 - p)
 
 
 def affine(x: Features, weight: Tensor, bias: Tensor | None) -> Nodes:

@@ -277,8 +277,11 @@ def test_linear_flow_is_the_action_of_scipys_exponential() -> None:
 
 
 def test_grand_is_the_linearisation_of_kuramoto() -> None:
-    """α = K and β = 1: the difference falls with the third power of the phases, relative to them with the second."""
-    graph, errors = weighted_graph(), []
+    """α = K and β = 1: the difference falls with the third power of the phases, relative to them with the second.
+
+    Where rows of A sum to one: a node without edges stays in the Kuramoto model and decays by α(A − I)x.
+    """
+    graph, errors = Graph.from_edge_index(weighted_graph().edge_index, 20, self_loops=True, dtype=torch.float64), []
     for size in (1e-1, 1e-2):
         x0, field = size * start(20, 4), make_field("grand-l")
         with torch.no_grad():
@@ -295,11 +298,27 @@ def test_grand_is_the_linearisation_of_kuramoto() -> None:
 
 def test_only_labelled_nodes_are_sources_and_sources_add_to_zero() -> None:
     x0, field = start(20, 4), make_field("grand++")
-    drive = field(x0, weighted_graph()).system.drive  # type: ignore[attr-defined]
+    drive = make_drive(field, x0, weighted_graph())
     others = [node for node in range(20) if node not in LABELLED.tolist()]
     assert not drive[others].any()
     torch.testing.assert_close(drive[LABELLED], x0[LABELLED] - x0[LABELLED].mean(dim=0))
     torch.testing.assert_close(drive.sum(dim=0), torch.zeros(4, dtype=torch.float64))
+
+
+def test_sources_are_dropped_in_training_only() -> None:
+    field = Diffusion(RandomWalk(), source="labelled", source_dropout=0.5).double()
+    field.set_training_nodes(torch.arange(1000))
+    x0, graph = start(1000), ring(1000)
+    whole = make_drive(field.eval(), x0, graph)
+    torch.manual_seed(0)
+    some = make_drive(field.train(), x0, graph)
+    silent = (some == 0).all(dim=1)
+    assert 400 < int(silent.sum()) < 600
+    torch.testing.assert_close(some[~silent], 2 * whole[~silent])
+
+
+def make_drive(field: Diffusion, x0: Tensor, graph: Graph) -> Tensor:
+    return field(x0, graph).system.drive  # type: ignore[attr-defined]
 
 
 def test_without_labelled_nodes_the_remedy_is_told() -> None:

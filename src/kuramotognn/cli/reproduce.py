@@ -178,7 +178,7 @@ def _list(folder: Path, output: Output) -> None:
     from kuramotognn.experiments.catalogue import experiments
     from kuramotognn.experiments.sweep import plan_sweep, progress
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, experiment in experiments().items():
         sweep = plan_sweep(experiment)
         state = progress(sweep, folder)

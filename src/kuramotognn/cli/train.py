@@ -92,6 +92,7 @@ def predict(
     nodes: Path | None = None,
     edges: Path | None = None,
     features: Path | None = None,
+    with_training_nodes: Annotated[bool, Parameter(negative="")] = False,
     allow_missing: Annotated[bool, Parameter(negative="")] = False,
     output: Output = PLAIN,
 ) -> None:
@@ -111,6 +112,8 @@ def predict(
         The edges between these nodes.
     features
         Their feature matrix, if the run was trained with one.
+    with_training_nodes
+        Let the nodes that the run was trained on take part, so that new nodes keep them as neighbours.
     allow_missing
         Drop edges whose ends are not among the nodes.
     """
@@ -120,14 +123,14 @@ def predict(
         given = {name: str(path) for name, path in paths.items() if path is not None}
         if nodes is None or edges is None:
             raise ValueError("other nodes need both --nodes and --edges")
-        new = FilesConfig(**given, **({"allow_missing": True} if allow_missing else {}))  # type: ignore[arg-type]
-    text = predict_run(run, split, new=new, observer=_Watcher(output))
+        new = FilesConfig(**given, **({"allow_missing": True} if allow_missing else {}))
+    text = predict_run(run, split, new=new, with_training_nodes=with_training_nodes, observer=_Watcher(output))
     write_atomically(out, text)
-    nodes = text.count("\n") - 1
+    count = text.count("\n") - 1
     if output.json:
-        print(json.dumps({"nodes": nodes, "file": str(out)}))
+        print(json.dumps({"nodes": count, "file": str(out)}))
     else:
-        print(f"wrote {nodes} predictions to {out}")
+        print(f"wrote {count} predictions to {out}")
 
 
 class _Watcher(RunObserver):

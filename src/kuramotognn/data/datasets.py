@@ -111,9 +111,7 @@ def load_dataset(
         directed: keep edges one-way where the source has directions.
     """
     if (known := dataset_name(name)) == OWN_GRAPH:
-        raise DataError(
-            f"{OWN_GRAPH!r} is a graph of your own: read it with read_nodes_edges, or pass --nodes and --edges"
-        )
+        raise DataError(f"{OWN_GRAPH!r} is a graph of your own; use read_nodes_edges, or --nodes and --edges")
     info = DATASETS[known]
     if protocol is not None and protocol not in info.protocols:
         raise DataError(f"{info.name} has no protocol {protocol!r}; it has {', '.join(info.protocols)}")

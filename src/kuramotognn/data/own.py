@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from kuramotognn.data.errors import DataError
 from kuramotognn.data.node_dataset import UNLABELLED, NodeDataset
 from kuramotognn.data.splits import Split
 from kuramotognn.data.tables import Table, read_arrays, read_matrix, read_table
-from kuramotognn.features import Features
+from kuramotognn.features import Features, SparseFeatures, stack_rows
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Labels
 
 MOSTLY = 0.5
@@ -83,6 +83,7 @@ class Understood:
     dropped: int = 0
     isolated: int = 0
     weights: tuple[float, float] | None = None
+    beside: int = 0
     warnings: list[str] = field(default_factory=list)
 
 
@@ -91,21 +92,27 @@ def read_nodes_edges(nodes: Path | str, edges: Path | str, **meaning: object) ->
     return read_graph(GraphFiles(Path(nodes), Path(edges), **meaning))[0]  # type: ignore[arg-type]
 
 
-def read_graph(files: GraphFiles, encoder: Encoder | None = None) -> tuple[NodeDataset, Understood]:
+def read_graph(
+    files: GraphFiles, encoder: Encoder | None = None, *, beside: GraphFiles | None = None
+) -> tuple[NodeDataset, Understood]:
     """Read a graph and say what was understood.
 
     Args:
         files: where it is.
         encoder: of a model that will be applied; columns are then read as that model needs them.
+        beside: files whose nodes are added behind those of ``files``, unless these have them already.
 
     Raises:
         DataError: something is wrong with the files; the sentence says where and what to do.
     """
     table, matrix = _read_node_file(files)
-    if files.features is not None:
-        matrix = read_matrix(files.features)
+    count = table.frame.height
+    if beside is not None:
+        table, matrix = _joined(table, matrix, *_read_node_file(beside), files.id)
     edges = read_table(files.edges, separator=files.separator)
-    return assemble(table, edges, files, matrix=matrix, encoder=encoder)
+    dataset, understood = assemble(table, edges, files, matrix=matrix, encoder=encoder)
+    understood.beside = table.frame.height - count
+    return dataset, understood
 
 
 def assemble(
@@ -149,7 +156,25 @@ def assemble(
     return dataset, known
 
 
+def _joined(
+    table: Table, matrix: Features | None, more: Table, more_matrix: Features | None, id_column: str
+) -> tuple[Table, Features | None]:
+    ids = table.texts(id_column, "ids; name it with --id")
+    new = (~more.texts(id_column, "ids").is_in(ids.implode())).arg_true()
+    frame = pl.concat([table.frame, more.frame[new.to_list()]], how="diagonal_relaxed")
+    rows = torch.from_numpy(new.to_numpy().astype(np.int64))
+    if matrix is None or more_matrix is None or matrix.shape[1] != more_matrix.shape[1]:
+        return replace(table, frame=frame), matrix
+    added = more_matrix.rows(rows) if isinstance(more_matrix, SparseFeatures) else more_matrix[rows]
+    return replace(table, frame=frame), stack_rows(matrix, added)
+
+
 def _read_node_file(files: GraphFiles) -> tuple[Table, Features | None]:
+    table, matrix = _read_columns(files)
+    return table, matrix if files.features is None else read_matrix(files.features)
+
+
+def _read_columns(files: GraphFiles) -> tuple[Table, Features | None]:
     if files.nodes.suffix.lower() != ".npz":
         return read_table(files.nodes, separator=files.separator), None
     arrays = read_arrays(files.nodes)

@@ -48,8 +48,8 @@ class Decay:
     """How a measure changes with depth.
 
     Attributes:
-        law: ``exponential``, ``algebraic`` or ``plateau`` (to a positive level); ``constant`` for less than a factor
-            2, ``growth``, ``undecided`` when it fell too little or too unevenly to tell, ``collapse`` when it reached
+        law: ``exponential``, ``algebraic`` or ``plateau`` (levels off above zero); ``constant`` for less than a factor 2;
+            ``growth``; ``undecided`` when it fell too little or too unevenly to tell; ``collapse`` when it reached
             rounding errors too soon for a fit.
         rate: r of the exponential fit per unit of depth, whatever the law; not a number for ``collapse``.
         standard_error: of the rate, robust to correlated increments (Newey and West).
@@ -83,8 +83,8 @@ class Decay:
         rate = f"rate {self.rate:.3g} ± {self.standard_error:.2g} per {unit}"
         return {
             "exponential": f"exponential decay, {rate}: over-smoothing",
-            "algebraic": f"algebraic decay, by a factor {self.fall:.3g}: no over-smoothing",
-            "plateau": "decays to a positive level: no over-smoothing",
+            "algebraic": f"algebraic decay, by a factor {self.fall:.3g}: no over-smoothing at these depths",
+            "plateau": f"levels off, after a factor {self.fall:.3g}: no over-smoothing at these depths",
             "constant": "no decay: no over-smoothing",
             "growth": f"grows, by a factor {1 / self.fall:.3g}: no over-smoothing",
             "undecided": f"falls by a factor {self.fall:.3g}, too little or too unevenly to name a law; go deeper",
@@ -112,7 +112,7 @@ def fit_decay(
         return Decay("collapse", math.nan, math.nan, math.inf, float(t[0]), end, {})
     kept = usable[usable >= min(int(skip * usable.size), usable.size - FEWEST)]
     kept = kept[t[kept] > 0] if (t[kept] > 0).sum() >= 3 else kept
-    return _choose(t[kept], np.log(m[kept]))
+    return _choose(t[kept], np.log(m[kept]), levels=not drowned.size)
 
 
 def _check(t: Array, m: Array, skip: float) -> None:
@@ -129,10 +129,12 @@ def _check(t: Array, m: Array, skip: float) -> None:
         raise ValueError(f"skip must be at least 0 and below 1, got {skip}")
 
 
-def _choose(t: Array, y: Array) -> Decay:
+def _choose(t: Array, y: Array, *, levels: bool) -> Decay:
     dt, dy = np.diff(t), np.diff(y)
     rate = -float(dy @ dt / (dt @ dt))
-    residuals = {"constant": dy, "exponential": dy + rate * dt, "plateau": _plateau(t, dy, max(rate, 1e-3 / t[-1]))}
+    residuals = {"constant": dy, "exponential": dy + rate * dt}
+    if levels:  # What went on to drown in rounding errors has not levelled off above them.
+        residuals["plateau"] = _plateau(t, dy, max(rate, 1e-3 / t[-1]))
     parameters = {"constant": 0, "exponential": 1, "plateau": 2, "algebraic": 1}
     if t[0] > 0:
         dlog = np.diff(np.log(t))

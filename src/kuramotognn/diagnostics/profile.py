@@ -147,7 +147,7 @@ def oversmoothing_profile(
     A :class:`~kuramotognn.ContinuousGNN` is measured along its flow. Any other model is called once, in evaluation mode
     and without gradients. Depth l is the state that enters message-passing layer l + 1, so that activation,
     normalisation and skip connections after layer l are part of it; the last depth is what the last layer gives. Hooks
-    see every call: a layer that is used twice counts twice.
+    see every call: a layer that is used twice counts twice. Energies take weights by their size, whatever the sign.
 
     Args:
         model: any module called as ``model(x, edge_index[, edge_weight])``.
@@ -160,11 +160,12 @@ def oversmoothing_profile(
         name: what to call the model; its class unless given.
     """
     graph = _graph_of(data)
+    around = Graph(graph.pattern, graph.weight.abs()) if graph.has_negative_weight else graph
     y = getattr(data, "y", None)
     continuous = isinstance(model, ContinuousGNN)
     chosen = _applicable(measures, has_labels=y is not None, phases=continuous)
     sample = None if pairs is None or graph.num_nodes < 2 else m.sample_pairs(graph.num_nodes, pairs)
-    meter = _Meter(chosen, Surroundings(graph, y, sample))
+    meter = _Meter(chosen, Surroundings(around, y, sample))
     training = model.training
     model.eval()
     try:

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,8 @@ class RunObserver:
 class Task:
     """The data of a run, ready for models: features, graph and labels on the run's device.
 
-    Where features are fitted to training nodes (columns of a table, standardised numbers) :meth:`for_split` gives those of
-    a split.
+    Where features are fitted to training nodes (columns of a table, standardised numbers) :meth:`for_split` gives those
+    of a split.
     """
 
     config: Config
@@ -224,6 +225,7 @@ def predict_run(
     split: int | None = None,
     *,
     new: FilesConfig | None = None,
+    with_training_nodes: bool = False,
     observer: RunObserver | None = None,
 ) -> str:
     """Predictions of one split's model (the first finished one unless named) for every node, as CSV.
@@ -232,6 +234,7 @@ def predict_run(
         folder: of the run.
         split: whose model.
         new: files of a graph to predict instead of the one trained on; what its columns mean is as in the run.
+        with_training_nodes: let the nodes of the run take part, so that new ones keep them as neighbours.
         observer: told of what was read, and of categories that training nodes did not have.
     """
     config, observer = load_config(folder), observer or RunObserver()
@@ -246,12 +249,15 @@ def predict_run(
             f"{str(folder)!r} was trained on {config.dataset}; other nodes need a run on files of your own"
         )
     files = config.data.files.model_copy(update=new.model_dump(exclude_unset=True) | {"split_column": None})
-    dataset, understood = read_graph(files.to_read(directed=config.data.directed), saved.encoder)
+    beside = config.data.files.to_read(directed=config.data.directed) if with_training_nodes else None
+    dataset, understood = read_graph(files.to_read(directed=config.data.directed), saved.encoder, beside=beside)
     observer.read(understood)
     task = Task.of(config, saved.with_known_classes(dataset)).encoded(saved.encoder)
     for sentence in task.unseen():
         observer.warning(sentence)
-    return predictions_csv(task, _stored_logits(task, folder, recorded), None)
+    return predictions_csv(
+        task, _stored_logits(task, folder, recorded), None, count=understood.nodes - understood.beside
+    )
 
 
 def finished_splits(folder: Path, config: Config) -> list[int]:
@@ -276,8 +282,11 @@ def split_folder(folder: Path, number: int) -> Path:
     return folder / f"split-{number}"
 
 
-def predictions_csv(task: Task, logits: Logits, split: Split | None) -> str:
-    """A row a node: its id, its part in the split, its class, the predicted class, and all probabilities."""
+def predictions_csv(task: Task, logits: Logits, split: Split | None, *, count: int | None = None) -> str:
+    """A row a node: its id, its part in the split, its class, the predicted class, and all probabilities.
+
+    Of the first ``count`` nodes, if given.
+    """
     names = task.dataset.class_names
     part = ["unused" if split else "new"] * task.dataset.num_nodes
     for name in ("train", "validation", "test") if split else ():
@@ -288,7 +297,7 @@ def predictions_csv(task: Task, logits: Logits, split: Split | None) -> str:
     writer.writerow(["node", "part", "label", "prediction", *(f"p({name})" for name in names)])
     probabilities = logits.double().softmax(dim=-1).cpu()
     rows = zip(task.dataset.node_ids, part, task.y.tolist(), probabilities.tolist(), strict=True)
-    for node, where, label, row in rows:
+    for node, where, label, row in islice(rows, count):
         guess = max(range(len(row)), key=row.__getitem__)
         writer.writerow([node, where, names[label] if label >= 0 else "", names[guess], *(f"{p:.6f}" for p in row)])
     return buffer.getvalue()
