@@ -18,6 +18,7 @@ def report(
     source: Annotated[list[Path] | None, Parameter(name="--from", negative="")] = None,
     out: Path = Path("report"),
     tuned: Annotated[list[Path] | None, Parameter(negative="")] = None,
+    pack: Path | None = None,
     open_page: Annotated[bool, Parameter(name="--open", negative="")] = False,
     output: Output = PLAIN,
 ) -> None:
@@ -33,6 +34,8 @@ def report(
         Folder to write to.
     tuned
         The files that were given to `kuramotognn reproduce --tuned`.
+    pack
+        Folder to put the results themselves into, one file for each experiment.
     open_page
         Open the page in a browser.
     """
@@ -44,7 +47,7 @@ def report(
         if not folder.is_dir():
             raise ValueError(f"there is no folder {str(folder)!r} with results; `kuramotognn reproduce` makes them")
     chosen = [catalogue.find_experiment(name) for name in experiments] or list(catalogue.experiments().values())
-    written = write_report(chosen, sources, out, catalogue.read_tuned(tuned or ()))
+    written = write_report(chosen, sources, out, catalogue.read_tuned(tuned or ()), pack)
     if output.json:
         print(json.dumps({"page": str(written.page), "experiments": written.experiments, "runs": written.runs}))
     else:

@@ -18,6 +18,7 @@ from kuramotognn.cli.base import PLAIN, Output, app
 
 if TYPE_CHECKING:
     from kuramotognn.experiments.sweep import Sweep
+    from kuramotognn.experiments.tables import Grid
 
 FOLDER = Path("runs/experiments")
 
@@ -223,11 +224,33 @@ def duration(seconds: float) -> str:
 
 
 def _show(sweep: Sweep, folder: Path, output: Output) -> None:
+    from kuramotognn.experiments.records import Records
     from kuramotognn.experiments.sweep import progress
+    from kuramotognn.experiments.tables import compact, sweep_result
 
     state = progress(sweep, folder)
     if output.json:
         print(json.dumps({"done": state.done, "failed": state.failed, "total": state.total}))
         return
+    if not output.quiet:
+        for grid in sweep_result(sweep, Records(folder)).grids:
+            if not grid.empty:
+                Console().print(_table(compact(grid)))
     failed = f", {state.failed} of them failed" if state.failed else ""
     print(f"{state.done} of {state.total} runs are in {folder}{failed}")
+
+
+def _table(grid: Grid) -> Table:
+    from kuramotognn.experiments.report import ours, theirs
+
+    title = ", ".join(part for part in (grid.experiment.title, grid.heading) if part)
+    caption = f"{grid.experiment.protocol}; {grid.coverage}" + ("; below: the paper" if grid.has_paper else "")
+    table = Table(title=title, caption=caption)
+    table.add_column(grid.corner, no_wrap=True)
+    for name in grid.columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, row in grid.rows:
+        table.add_row(name, *(ours(entry) for entry in row))
+        if any(entry.paper for entry in row):
+            table.add_row("", *(theirs(entry) for entry in row), style="dim")
+    return table

@@ -70,9 +70,10 @@ def _lines(grid: Grid) -> str:
             if theirs and seen:
                 axes.plot(*zip(*theirs, strict=True), color=colour, linestyle=":", linewidth=1.2)
         values = [float(entry.place.value(axis)) for entry in grid.rows[0][1]]
-        if min(values) > 0 and max(values) / min(values) >= 16:
+        wide = min(values) > 0 and max(values) / min(values) >= 16
+        if wide:
             axes.set_xscale("log", base=2)
-        axes.set_xticks(values, [f"{value:g}" for value in values])
+        axes.set_xticks(values, _tick_labels(values) if wide else [f"{value:g}" for value in values])
         axes.minorticks_off()
         axes.set(xlabel={"labels": "labels a class"}.get(axis, axis), ylabel="test accuracy, %")
         axes.grid(alpha=0.25)
@@ -151,6 +152,16 @@ def svg(figure: Figure, salt: str) -> str:
     text = re.sub(r' id="[A-Za-z_0-9]*_\d+"', "", text)  # Names of groups, the same in every figure of a page.
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text))
     return text.replace(INK, "currentColor")
+
+
+def _tick_labels(values: Sequence[float]) -> list[str]:
+    """Labels for ticks on a logarithmic axis; those too near to the one before are left out."""
+    labels, last = [], 0.0
+    for value in values:
+        near = value < 1.5 * last
+        labels.append("" if near else f"{value:g}")
+        last = last if near else value
+    return labels
 
 
 def _caption(grid: Grid) -> str:

@@ -13,10 +13,11 @@ from typing import Any, Literal, TypeAlias
 
 import torch
 
+from kuramotognn.data import Split
 from kuramotognn.experiments.config import Config
 from kuramotognn.experiments.run import Task, split_result
 from kuramotognn.models.continuous import ContinuousGNN
-from kuramotognn.training import fit, predict
+from kuramotognn.training import TrainResult, fit, predict
 
 Measure: TypeAlias = Literal["accuracy", "timing", "trajectory", "statistics"]
 #: Splits from here on are for choosing settings; what their test nodes say is not recorded.
@@ -30,11 +31,7 @@ def accuracy(config: Config) -> dict[str, Any]:
     task = _task(config)
     split = task.split(config.first_split)
     trained = fit(task.model(), task.x, task.graph, task.y, split, config=config.training, seed=config.seed)
-    result = asdict(split_result(split, config.seed, trained))
-    result["mean_evaluations"] = fmean(metrics.evaluations for metrics in trained.history)
-    if config.first_split >= FIRST_TUNING_SPLIT:
-        del result["test_accuracy"], result["test_measures"]
-    return result
+    return _recorded(split, config, trained)
 
 
 def timing(config: Config, *, epochs: int = 30, passes: int = 20) -> dict[str, Any]:
@@ -81,7 +78,7 @@ def trajectory(config: Config) -> dict[str, Any]:
     with torch.no_grad():
         times = [model.time * k / TIMES for k in range(TIMES + 1)]
         profile = trajectory_profile(model.flow(task.x, task.graph, save_at=times), task.graph, measures=FOLLOWED)
-    return asdict(split_result(split, config.seed, trained)) | {
+    return _recorded(split, config, trained) | {
         "times": list(profile.depth),
         "curves": {name: list(profile.measures[name]) for name in FOLLOWED},
     }
@@ -104,10 +101,18 @@ MEASURES: Mapping[Measure, Callable[[Config], dict[str, Any]]] = MappingProxyTyp
 )
 
 
+def _recorded(split: Split, config: Config, trained: TrainResult) -> dict[str, Any]:
+    result = asdict(split_result(split, config.seed, trained))
+    del result["test_measures"]
+    if split.number >= FIRST_TUNING_SPLIT:
+        del result["test_accuracy"]
+    return result | {"mean_evaluations": fmean(metrics.evaluations for metrics in trained.history)}
+
+
 def _task(config: Config) -> Task:
-    """The data of a configuration; most jobs follow one of the same cell, whose data need not be read again."""
-    task = _cached_task(config.model_copy(update={"splits": 1, "first_split": 0, "seed": 0}))
-    return replace(task, config=config).for_split(config.first_split)
+    """The data of a configuration's split; most jobs follow one of the same cell, whose data need not be read again."""
+    whole = _cached_task(config.model_copy(update={"splits": 1, "first_split": 0, "seed": 0}))
+    return replace(whole, config=config).for_split(config.first_split)
 
 
 _cached_task = lru_cache(maxsize=1)(Task.from_config)

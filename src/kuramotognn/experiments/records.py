@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from kuramotognn.experiments.config import ConfigError, parse
-from kuramotognn.experiments.jobs import Cell, Job, load, parse_record
+from kuramotognn.experiments.jobs import Cell, load, parse_record
 from kuramotognn.files import write_atomically
 
 Record = dict[str, Any]
@@ -36,13 +37,10 @@ class Records:
         return sum(len(cell) for cell in self._by_cell.values())
 
 
-def pack(jobs: list[Job], folder: Path, path: Path) -> int:
-    """Write the records of jobs into one file, a line each in the order of the jobs; how many there were."""
-    lines = [job.path(folder).read_text(encoding="utf-8") for job in jobs if job.path(folder).exists()]
-    if lines:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, "".join(lines))
-    return len(lines)
+def pack(records: Iterable[Record], path: Path) -> None:
+    """Write records into one file, a line each."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, "".join(json.dumps(record) + "\n" for record in records))
 
 
 def _read(folder: Path) -> Iterator[Record]:

@@ -17,12 +17,13 @@ from markupsafe import Markup
 from kuramotognn.experiments.catalogue import Experiment
 from kuramotognn.experiments.charts import charts
 from kuramotognn.experiments.provenance import provenance
-from kuramotognn.experiments.records import Records
+from kuramotognn.experiments.records import Records, pack
 from kuramotognn.experiments.tables import (
     Entry,
     ExperimentResult,
     Grid,
     cell_command,
+    compact,
     digits,
     experiment_result,
 )
@@ -51,8 +52,17 @@ def write_report(
     sources: Sequence[Path],
     folder: Path,
     tuned: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
+    packed: Path | None = None,
 ) -> Report:
-    """Write ``report.html``, ``report.md`` and, for each experiment, ``NAME.csv`` and ``NAME.tex``."""
+    """Write ``report.html``, ``report.md`` and, for each experiment, ``NAME.csv`` and ``NAME.tex``.
+
+    Args:
+        experiments: what to show, as far as it was run.
+        sources: folders of results.
+        folder: where to write.
+        tuned: the settings that the runs started from, where these were not the recommended ones.
+        packed: where to put the results themselves, as ``NAME.jsonl``.
+    """
     records = Records(*sources)
     results = [experiment_result(experiment, records, tuned) for experiment in experiments]
     shown = [result for result in results if any(not grid.empty for grid in result.grids)]
@@ -60,6 +70,8 @@ def write_report(
     for result in shown:
         write_atomically(folder / f"{result.experiment.name}.csv", to_csv(result))
         write_atomically(folder / f"{result.experiment.name}.tex", to_latex(result))
+        if packed:
+            pack(result.records, packed / f"{result.experiment.name}.jsonl")
     write_atomically(folder / MARKDOWN, "\n".join(to_markdown(result) for result in shown))
     write_atomically(folder / HTML, to_html(shown, [result for result in results if result not in shown]))
     return Report(folder, tuple(result.experiment.name for result in shown), sum(len(r.records) for r in shown))
@@ -126,6 +138,18 @@ def legend(grid: Grid) -> str:
         "Mean ± standard deviation; in brackets the paper's number, ours minus it, and whether it lies within the 95 % "
         "bootstrap interval of our mean."
     )
+
+
+def readme_block(experiments: Sequence[Experiment], source: Path) -> str:
+    """Tables of what a folder of results holds of some experiments, for the front page."""
+    records, lines = Records(source), []
+    for experiment in experiments:
+        result = experiment_result(experiment, records)
+        for grid in (compact(grid) for grid in result.grids if not grid.empty):
+            lines += [f"{experiment.title}: {_flat(experiment.about)}", "", *markdown_table(grid), ""]
+            lines += [f"Protocol {experiment.protocol}; {grid.coverage}. {legend(grid)}", ""]
+            lines += [f"`{cell_command(result)}`, commit {result.provenance['commit']}.", ""]
+    return "\n".join(lines)
 
 
 def to_csv(result: ExperimentResult) -> str:

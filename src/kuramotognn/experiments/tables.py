@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kuramotognn.experiments.catalogue import Experiment, Place
+from kuramotognn.experiments.jobs import Cell
 from kuramotognn.experiments.measures import FIRST_TUNING_SPLIT
 from kuramotognn.experiments.published import NAMES, Published
 from kuramotognn.experiments.records import Record, Records
 from kuramotognn.experiments.statistics import Comparison, Summary, compare, summarise
+from kuramotognn.experiments.sweep import Sweep
 
 #: Below this many common splits no difference could be significant in Wilcoxon's test at 5 %.
 FEWEST_SPLITS = 6
@@ -112,6 +114,13 @@ class Grid:
         return any(entry.paper for entry in self.entries)
 
 
+def compact(grid: Grid) -> Grid:
+    """A table without rows and columns of which nothing was run."""
+    kept = [k for k in range(len(grid.columns)) if any(row[k].summary for _, row in grid.rows)]
+    rows = tuple((name, tuple(row[k] for k in kept)) for name, row in grid.rows if any(entry.summary for entry in row))
+    return replace(grid, columns=tuple(grid.columns[k] for k in kept), rows=rows)
+
+
 @dataclass(frozen=True)
 class ExperimentResult:
     """All tables of an experiment, and where their numbers come from."""
@@ -130,7 +139,15 @@ def experiment_result(
     experiment: Experiment, records: Records, tuned: Mapping[tuple[str, str], Mapping[str, Any]] | None = None
 ) -> ExperimentResult:
     """Put the records of an experiment's cells into its tables."""
-    cells = [(place, place.cell(tuned)) for place in experiment.places()]
+    return _result(experiment, [(place, place.cell(tuned)) for place in experiment.places()], records)
+
+
+def sweep_result(sweep: Sweep, records: Records) -> ExperimentResult:
+    """The same for the cells of a sweep."""
+    return _result(sweep.experiment, sweep.cells, records)
+
+
+def _result(experiment: Experiment, cells: Sequence[tuple[Place, Cell]], records: Records) -> ExperimentResult:
     used: list[Record] = []
     entries: list[Entry] = []
     for place, cell in cells:
