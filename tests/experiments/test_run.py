@@ -40,6 +40,7 @@ def test_the_folder_holds_everything(run_folder: Path) -> None:
             "result.json",
             "predictions.csv",
             "curves.svg",
+            "confusion.svg",
         }
 
 
