@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow lint format bench results figures clean
+.PHONY: help train test test-slow lint format bench results results-table figures clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -37,13 +37,19 @@ format: $(READY) ## Put the code in order
 bench: $(READY) ## Measure the engine against what others run (10 minutes; leave the machine alone)
 	$(BIN)/python -W ignore -m benchmarks.run
 
-results: $(READY) ## Run what results/ holds: KuramotoGNN on Cora, 30 splits
-	rm -rf runs/results-cora
-	$(BIN)/kuramotognn train --dataset cora --splits 30 --out runs/results-cora
-	cp runs/results-cora/result.json results/cora-kuramotognn.json
+results: $(READY) ## Run what results/ holds (hours; goes on where it stopped) and write the README's table
+	$(BIN)/kuramotognn reproduce dataset-statistics --out runs/results
+	$(BIN)/kuramotognn reproduce main-accuracy --splits 10 --jobs 2 --out runs/results
+	$(BIN)/kuramotognn reproduce heterophilic-webkb --jobs 2 --out runs/results
+	$(BIN)/kuramotognn report --from runs/results --out runs/results-report --pack results/runs
+	$(MAKE) results-table
 
-figures: $(READY) ## Draw the picture of the README
+results-table: $(READY) ## Write the README's table from results/runs
+	$(BIN)/python tools/write_results_table.py
+
+figures: $(READY) ## Draw the pictures of the README and of docs/ from results/
 	$(BIN)/python tools/draw_spread.py
+	$(BIN)/python tools/draw_dynamics.py
 
 clean: ## Remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

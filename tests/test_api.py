@@ -10,8 +10,10 @@ PUBLIC = """
     Kuramoto KuramotoDynamics ResidualKuramoto SecondOrderKuramoto TimeVaryingKuramoto Sakaguchi DelayedKuramoto
     AdaptiveKuramoto DampedOscillators Diffusion DiffusionDynamics Solver integrate Solution SolverError
     ContinuousGNN KuramotoConv KuramotoGNN ResidualKuramotoGNN SecondOrderKuramotoGNN TimeVaryingKuramotoGNN
-    SakaguchiGNN DelayedKuramotoGNN AdaptiveKuramotoGNN SignedKuramotoGNN GraphCON GRAND ModelSettings ModelInfo MODELS
+    SakaguchiGNN DelayedKuramotoGNN AdaptiveKuramotoGNN SignedKuramotoGNN GraphCON GRAND GCN GAT
+    GraphSAGE GCNII ModelSettings ModelInfo MODELS
     TrainingConfig fit EpochMetrics TrainResult predict
+    oversmoothing_profile Profile is_oversmoothing Decay
 """
 
 

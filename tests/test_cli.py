@@ -6,6 +6,7 @@ import pytest
 
 from kuramotognn import __version__
 from kuramotognn.cli import main
+from kuramotognn.models.registry import MODELS
 
 QUICK = [
     *("--splits", "2", "--model.hidden-channels", "8", "--model.time", "1"),
@@ -210,3 +211,29 @@ def test_a_diverging_run_stops_with_the_time_and_a_remedy(tmp_path: Path, capsys
     settings = ["--solver.method", "dopri5", "--solver.max-evaluations", "10", "--out", str(tmp_path / "run")]
     assert main(["train", *QUICK, *settings, "--quiet"]) == 2
     assert "dopri5 needs more than max_evaluations=10 at t = " in capsys.readouterr().err
+
+
+def test_models(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in MODELS)
+    assert main(["models", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in facts] == list(MODELS)
+    assert main(["models", "grand++", "--json"]) == 0
+    one = json.loads(capsys.readouterr().out)
+    assert one["python"].startswith("GRAND(")
+    assert "time" in [setting["name"] for setting in one["settings"]]
+    assert main(["models", "grand++"]) == 0
+    assert "--model.time" in capsys.readouterr().out
+    assert main(["models", "--quiet"]) == 0
+    assert capsys.readouterr().out.split() == list(MODELS)
+    assert main(["models", "grand"]) == 2
+    assert "unknown model 'grand'; did you mean" in capsys.readouterr().err
+
+
+def test_models_without_a_flow_have_no_solver(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--model", "gcn", "--help"]) == 0
+    assert "--solver" not in capsys.readouterr().out
+    assert main(["train", "--model", "gcn", "--solver.steps", "3"]) == 2
+    assert "gcn has no flow to integrate and takes no --solver.steps" in capsys.readouterr().err

@@ -7,7 +7,8 @@ import torch
 from scipy.integrate import solve_ivp
 
 from kuramotognn import Dynamics, Graph, KuramotoDynamics, Solver, SolverError, integrate
-from kuramotognn.solve import ADAPTIVE, TABLEAUX
+from kuramotognn.fields import DelayedDynamics, SecondOrderDynamics
+from kuramotognn.solve import ADAPTIVE, TABLEAUX, _DelayedEvaluations, _fixed_steps
 from tests.conftest import ring
 
 
@@ -256,3 +257,95 @@ def test_saved_times_must_ascend_within_the_integration(save_at: list[float]) ->
 def test_start_alone_can_be_saved(solver: Solver) -> None:
     dynamics, x0 = kuramoto_ring()
     assert integrate(dynamics, x0, 1.0, solver, save_at=[0.0]).final.equal(x0)
+
+
+class Spring(SecondOrderDynamics):
+    """x'' = −x."""
+
+    def acceleration(self, t: float | torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return -x
+
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        return ()
+
+
+class Echo(DelayedDynamics):
+    """x'(t) = −x(t − 1)."""
+
+    delay = 1.0
+
+    def velocity(self, t: float | torch.Tensor, x: torch.Tensor, past: torch.Tensor) -> torch.Tensor:
+        return -past
+
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        return ()
+
+
+ONE = torch.ones(1, 1, dtype=torch.float64)
+
+
+def test_imex_is_symplectic_euler() -> None:
+    """The matrix of one step, (x, y) -> (x + h (y − h x), y − h x), has determinant one: orbits stay bounded."""
+    h, step = 0.1, torch.tensor([[1 - 0.01, 0.1], [-0.1, 1.0]], dtype=torch.float64)
+    start = torch.tensor([[1.0, 1.0]], dtype=torch.float64)
+    solution = integrate(Spring(), start, 100.0, Solver("imex", step_size=h), save_at=[0.1, 100.0])
+    torch.testing.assert_close(solution.ys[0], start @ step.T)
+    torch.testing.assert_close(solution.ys[1], start @ torch.linalg.matrix_power(step, 1000).T)
+    assert solution.nfe == 1000
+    assert solution.final.norm() < 1.6
+
+
+def test_imex_is_of_first_order() -> None:
+    start, exact = torch.tensor([[1.0, 1.0]], dtype=torch.float64), math.cos(2.0) + math.sin(2.0)
+    errors = [
+        abs(float(integrate(Spring(), start, 2.0, Solver("imex", steps=n)).final[0, 0]) - exact) for n in (100, 200)
+    ]
+    assert errors[0] / errors[1] == pytest.approx(2.0, abs=0.05)
+
+
+def test_imex_interpolates_between_steps() -> None:
+    start = torch.tensor([[1.0, 1.0]], dtype=torch.float64)
+    state = integrate(Spring(), start, 1.0, Solver("imex", steps=1000), save_at=[0.5004]).final
+    assert float(state[0, 0]) == pytest.approx(math.cos(0.5004) + math.sin(0.5004), abs=2e-3)
+
+
+def test_imex_is_refused_for_first_order_fields() -> None:
+    with pytest.raises(ValueError, match="imex is for second-order fields such as GraphCON's, got Closure; take euler"):
+        integrate(Closure(lambda t, x: -x), ONE, 1.0, Solver("imex", steps=4))
+    with pytest.raises(ValueError, match="imex needs either step_size or steps"):
+        Solver("imex")
+
+
+@pytest.mark.parametrize("t", [0.5, 1.0, 1.5, 2.0, 3.0])
+def test_delayed_decay(t: float) -> None:
+    """x' = −x(t − 1), x = 1 before: 1 − t + (t − 1)²/2 − (t − 2)³/6 + …, each term from its time on."""
+    exact = sum((-1) ** k * max(t - k + 1, 0.0) ** k / math.factorial(k) for k in range(5))
+    solution = integrate(Echo(), ONE, 3.0, Solver("rk4", steps=12), save_at=[t])
+    # A cubic is what the solution is there, and what the solver interpolates by.
+    assert float(solution.final) == pytest.approx(exact, abs=1e-12)
+
+
+def test_delayed_steps_must_not_be_longer_than_the_delay() -> None:
+    with pytest.raises(ValueError, match=r"steps must be no longer than the delay 1, got 1\.5; take at least 3 steps"):
+        integrate(Echo(), ONE, 3.0, Solver("euler", steps=2))
+    assert integrate(Echo(), ONE, 3.0, Solver("euler", steps=3)).nfe == 3
+
+
+def test_adaptive_methods_keep_no_past() -> None:
+    with pytest.raises(ValueError, match="dopri5 keeps no past for a delayed field; take euler, midpoint, heun, rk4"):
+        integrate(Echo(), ONE, 1.0, Solver("dopri5"))
+
+
+def test_the_past_is_forgotten_in_time() -> None:
+    evaluations = _DelayedEvaluations(Echo(), Solver("rk4", steps=400), 100.0, ONE)
+    _fixed_steps(evaluations, ONE, (100.0,))
+    assert len(evaluations.past) <= 7
+
+
+def test_a_diverging_delayed_flow_is_located() -> None:
+    class Explosion(Echo):
+        def velocity(self, t: float | torch.Tensor, x: torch.Tensor, past: torch.Tensor) -> torch.Tensor:
+            return 1e200 * past
+
+    with pytest.raises(SolverError, match=r"euler reached a state that is not finite at t = 3 of 4"):
+        integrate(Explosion(), ONE, 4.0, Solver("euler", steps=4))

@@ -15,6 +15,7 @@ from kuramotognn.data import (
     read_graphml,
     read_nodes_edges,
 )
+from kuramotognn.diagnostics import Decay, Profile, is_oversmoothing, oversmoothing_profile
 from kuramotognn.features import SparseFeatures, normalise_features
 from kuramotognn.fields import (
     AdaptiveKuramoto,
@@ -38,12 +39,16 @@ from kuramotognn.fields import (
 from kuramotognn.graph import Graph, largest_component
 from kuramotognn.kernels import backend_in_use, set_backend, use_backend
 from kuramotognn.models import (
+    GAT,
+    GCN,
+    GCNII,
     GRAND,
     MODELS,
     AdaptiveKuramotoGNN,
     ContinuousGNN,
     DelayedKuramotoGNN,
     GraphCON,
+    GraphSAGE,
     KuramotoConv,
     KuramotoGNN,
     ModelInfo,
@@ -112,6 +117,10 @@ __all__ = [  # noqa: RUF022
     "SignedKuramotoGNN",
     "GraphCON",
     "GRAND",
+    "GCN",
+    "GAT",
+    "GraphSAGE",
+    "GCNII",
     "ModelSettings",
     "ModelInfo",
     "MODELS",
@@ -120,4 +129,8 @@ __all__ = [  # noqa: RUF022
     "EpochMetrics",
     "TrainResult",
     "predict",
+    "oversmoothing_profile",
+    "Profile",
+    "is_oversmoothing",
+    "Decay",
 ]

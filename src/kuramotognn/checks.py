@@ -15,6 +15,12 @@ def check_positive(name: str, value: float) -> None:
         raise ValueError(f"{name} must be positive and finite, got {value}")
 
 
+def check_dropout(name: str, p: float) -> None:
+    """Refuse a dropout that is not a probability below one."""
+    if not 0 <= p < 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {p}")
+
+
 def check_not_negative(name: str, value: float) -> None:
     """Refuse a number that must be zero or positive, and finite."""
     if not (value >= 0 and math.isfinite(value)):

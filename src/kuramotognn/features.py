@@ -142,13 +142,17 @@ def scale_features(x: Features, factor: float) -> Features:
 
 def dropout(x: Features, p: float, training: bool) -> Features:
     """Zero each entry with probability ``p`` and scale the rest; stored entries alone are drawn when sparse."""
-    if isinstance(x, Tensor):
-        return F.dropout(x, p, training)
+    if isinstance(x, SparseFeatures):
+        return SparseFeatures(x.pattern, thin(x.values, p, training))
+    return thin(x, p, training)
+
+
+def thin(x: Tensor, p: float, training: bool) -> Tensor:
+    """Dropout of a dense tensor."""
     if not training or p == 0:
         return x
     # Uniform numbers and a comparison: torch draws them four times as fast as the coin flips of F.dropout.
-    kept = torch.rand_like(x.values) >= p
-    return SparseFeatures(x.pattern, x.values * kept / (1 - p))
+    return x * torch.rand_like(x).ge_(p) / (1 - p)
 
 
 def affine(x: Features, weight: Tensor, bias: Tensor | None) -> Nodes:

@@ -1,6 +1,8 @@
 import inspect
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 from torch import nn
@@ -68,10 +70,19 @@ def test_recommended_settings_have_a_model() -> None:
         assert file.stem in MODELS
 
 
+def keywords(constructor: Callable[..., object]) -> set[str]:
+    """Names of the arguments, those of ``**options: Unpack[Options]`` included."""
+    names = set(inspect.signature(constructor).parameters)
+    if "options" not in names:
+        return names
+    hints = get_type_hints(constructor.__init__)  # type: ignore[misc]
+    return names - {"options"} | set(get_args(hints["options"])[0].__annotations__)
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_settings_are_the_constructors_arguments(model: str) -> None:
     settings = MODELS[model].settings
-    arguments = set(inspect.signature(settings.constructor()).parameters) - {"in_channels", "out_channels", "solver"}
+    arguments = keywords(settings.constructor()) - {"in_channels", "out_channels", "solver"}
     assert set(settings.model_fields) - {"name"} == arguments - set(settings.fixed())
     assert set(settings.fixed()) <= arguments
 

@@ -39,6 +39,7 @@ def test_the_folder_holds_everything(run_folder: Path) -> None:
             "model.safetensors",
             "result.json",
             "predictions.csv",
+            "confusion.svg",
             "curves.svg",
             "confusion.svg",
         }

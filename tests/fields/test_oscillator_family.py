@@ -31,8 +31,8 @@ from tests.fields import oracles
 from tests.fields.oracles import Array, attention, graph20, matrix, signed_attention, sines, start, symmetric, walk
 
 TIME = 1.5
-RK4 = Solver("rk4", steps=60)
-DOPRI5 = Solver("dopri5", rtol=1e-9, atol=1e-9)
+RK4 = Solver("rk4", steps=30)
+DOPRI5 = Solver("dopri5", rtol=1e-7, atol=1e-7)
 
 
 def drawn(field: Field) -> Field:
@@ -154,7 +154,7 @@ def test_flow_is_scipys(name: str, solver: Solver) -> None:
     case, x0 = CASES[name], start()
     field, graph = drawn(case.make()), graph20(signed=case.signed)
     expected = case.oracle(field, matrix(graph), x0.numpy())
-    torch.testing.assert_close(flow(field, x0, graph, solver), torch.from_numpy(expected), atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(flow(field, x0, graph, solver), torch.from_numpy(expected), atol=2e-6, rtol=2e-6)
 
 
 @pytest.mark.parametrize("backend", ["fused", "torch"])
@@ -200,8 +200,8 @@ def test_the_adjoint_solver_sees_every_tensor(name: str) -> None:
     for adjoint in (False, True):
         field, x0, graph = drawn(case.make()), start(), graph20(signed=case.signed)
         graph = Graph(graph.pattern, graph.weight.clone().requires_grad_())
-        final = flow(field, x0, graph, Solver("dopri5", rtol=1e-9, atol=1e-9, adjoint=adjoint))
+        final = flow(field, x0, graph, Solver("dopri5", rtol=1e-6, atol=1e-6, adjoint=adjoint))
         leaves = [graph.weight, *field.parameters()]
         parts = torch.autograd.grad(final.square().sum(), leaves)
         gradients.append(torch.cat([part.flatten() for part in parts]))
-    torch.testing.assert_close(gradients[1], gradients[0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(gradients[1], gradients[0], atol=1e-3, rtol=1e-3)

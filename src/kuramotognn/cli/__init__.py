@@ -12,9 +12,9 @@ import pydantic
 from cyclopts import CycloptsError, UnknownOptionError
 from cyclopts import ValidationError as FlagError
 
-from kuramotognn.cli.base import app, prepare
+from kuramotognn.cli.base import CheckError, app, prepare
 from kuramotognn.experiments.config import explain, no_such_setting
-from kuramotognn.models.registry import DEFAULT_MODEL
+from kuramotognn.models.registry import DEFAULT_MODEL, MODELS
 from kuramotognn.solve import SolverError
 
 USER_ERROR = 2
@@ -33,21 +33,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         how = str(error) or "go on with --resume and the run's folder"
         return _complain(f"interrupted; what was finished is kept, {how}", 130)
+    except CheckError as failure:
+        return _complain(str(failure), 1)
     except FlagError as error:
         if os.environ.get("KURAMOTOGNN_DEBUG"):
             raise
         cause = error.__cause__
         return _complain(explain(cause) if isinstance(cause, pydantic.ValidationError) else str(error))
     except UnknownOptionError as error:
-        flag = error.token.keyword or "" if error.token else ""
-        if not flag.startswith("--model."):
-            return _complain(str(error))
-        return _complain(no_such_setting(model, flag.removeprefix("--").replace("-", "_")))
+        return _complain(_unknown(error, model))
     except (CycloptsError, ValueError, SolverError, OSError) as error:
         if os.environ.get("KURAMOTOGNN_DEBUG"):
             raise
         return _complain(str(error))
     return 0
+
+
+def _unknown(error: UnknownOptionError, model: str) -> str:
+    """What to say of a flag that is not there for this model."""
+    flag = error.token.keyword or ""
+    if flag.startswith("--model."):
+        return no_such_setting(model, flag.removeprefix("--").replace("-", "_"))
+    if flag.startswith("--solver.") and not MODELS[model].settings.integrates:
+        return f"{model} has no flow to integrate and takes no {flag}"
+    return str(error)
 
 
 def _complain(sentence: str, code: int = USER_ERROR) -> int:

@@ -42,6 +42,11 @@ class Output:
 
 PLAIN = Output()
 
+
+class CheckError(Exception):
+    """A command that did what it was asked and found what should not be: exit code 1."""
+
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 _CONFIGURABLE: list[Callable[..., Any]] = []
 

@@ -39,8 +39,8 @@ class Model:
     graph: Annotated[
         str | None,
         Parameter(
-            help="random:DEGREE, small-world:NEIGHBOURS:PROBABILITY, edges.csv (source,target[,weight]), a sparse .npz, "
-            "a full matrix .npy; all to all without it."
+            help="random:DEGREE, small-world:NEIGHBOURS:PROBABILITY, edges.csv (source,target[,weight]), a sparse "
+            ".npz, a full matrix .npy; all to all without it."
         ),
     ] = None
     directed: Annotated[bool, Parameter(negative="", help="Edges of a .csv act one way, on the target.")] = False
@@ -159,7 +159,9 @@ class _Bar:
     """Progress on the error stream, for those who watch."""
 
     def __init__(self, what: str, output: Output) -> None:
-        self.progress = Progress(console=Console(stderr=True, quiet=not output.talkative), transient=True)
+        console = Console(stderr=True)
+        watched = output.talkative and console.is_terminal
+        self.progress = Progress(console=console, transient=True, disable=not watched)
         self.task = self.progress.add_task(what, total=None)
 
     def __enter__(self) -> Callable[[int, int], None]:
@@ -239,10 +241,8 @@ def _show_run(run: Simulation, seconds: float, files: list[Path], output: Output
     if output.quiet:
         print(f"r = {run.mean_order:.4f}")
         return
-    settings = run.settings
-    print(
-        f"{settings['oscillators']:,} oscillators, {settings['graph']}, {settings['method']}, step {settings['step']:.4g}"
-    )
+    how = run.settings
+    print(f"{how['oscillators']:,} oscillators, {how['graph']}, {how['method']}, step {how['step']:.4g}")
     span = f"t = {facts['mean_from']:.4g} to {run.times[-1]:.4g}"
     print(f"r = {run.mean_order:.4f} ± {run.order[run.first :].std():.4f} over {span}; {run.order[-1]:.4f} at the end")
     rows = _few(len(run.times))

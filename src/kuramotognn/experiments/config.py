@@ -35,7 +35,7 @@ class SolverConfig(Strict):
 
     method: str = Field(
         "euler",
-        description="Fixed steps: euler, midpoint, heun, rk4. "
+        description="Fixed steps: euler, midpoint, heun, rk4; imex for second-order fields. "
         "Adaptive: dopri5, dopri8, bosh3, fehlberg2, adaptive_heun.",
     )
     step_size: float | None = Field(None, gt=0, description="Largest step of a fixed-step method (default 0.5).")

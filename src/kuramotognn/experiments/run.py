@@ -238,10 +238,7 @@ def predict_run(
         observer: told of what was read, and of categories that training nodes did not have.
     """
     config, observer = load_config(folder), observer or RunObserver()
-    finished = finished_splits(folder, config)
-    number = finished[0] if split is None else split
-    if number not in finished:
-        raise ConfigError(f"split {number} is not among the finished splits of {str(folder)!r}: {finished}")
+    number = finished_split(folder, config, split)
     recorded = load_split(folder, number)
     if new is None:
         task = Task.from_config(config)
@@ -270,6 +267,14 @@ def finished_splits(folder: Path, config: Config) -> list[int]:
     if not finished:
         raise ConfigError(f"no split of {str(folder)!r} is finished; go on with --resume {folder}")
     return finished
+
+
+def finished_split(folder: Path, config: Config, wanted: int | None) -> int:
+    """The wanted split if it is finished, the first finished one if none is wanted."""
+    finished = finished_splits(folder, config)
+    if wanted is not None and wanted not in finished:
+        raise ConfigError(f"split {wanted} is not among the finished splits of {str(folder)!r}: {finished}")
+    return finished[0] if wanted is None else wanted
 
 
 def split_folder(folder: Path, number: int) -> Path:
@@ -406,8 +411,19 @@ def _evaluate_split(task: Task, folder: Path, number: int) -> Evaluation:
 
 
 def _stored_logits(task: Task, folder: Path, recorded: SplitResult) -> Logits:
-    if task.encoder is None and (saved := SavedEncoder.load(split_folder(folder, recorded.split) / ENCODER)):
-        task = task.encoded(saved.encoder)
+    task = with_encoder(task, folder, recorded.split)
+    return predict(stored_model(task, folder, recorded), task.x, task.graph, time=recorded.time)
+
+
+def with_encoder(task: Task, folder: Path, number: int) -> Task:
+    """The task with features as a split's training nodes encode them, where the run has files of its own."""
+    if task.encoder is None and (saved := SavedEncoder.load(split_folder(folder, number) / ENCODER)):
+        return task.encoded(saved.encoder)
+    return task
+
+
+def stored_model(task: Task, folder: Path, recorded: SplitResult) -> nn.Module:
+    """The trained model of a split."""
     model = task.model()
     tensors, _ = read_tensors(split_folder(folder, recorded.split) / MODEL)
     try:
@@ -415,7 +431,7 @@ def _stored_logits(task: Task, folder: Path, recorded: SplitResult) -> Logits:
     except RuntimeError as error:
         first = " ".join(str(error).split("\n\t")[1:2])
         raise ConfigError(f"{MODEL} of split {recorded.split} does not fit the model of {CONFIG}: {first}") from error
-    return predict(model, task.x, task.graph, time=recorded.time)
+    return model
 
 
 def _mean_and_std(values: Sequence[float]) -> dict[str, float]:

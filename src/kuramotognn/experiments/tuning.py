@@ -24,7 +24,8 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from kuramotognn.experiments.claims import Claims
 from kuramotognn.experiments.config import Config, ConfigError, flatten, nest, replaced_by, resolve
-from kuramotognn.experiments.jobs import FIRST_TUNING_SPLIT, Cell, Job, train
+from kuramotognn.experiments.jobs import Cell, Job
+from kuramotognn.experiments.measures import FIRST_TUNING_SPLIT, accuracy
 from kuramotognn.experiments.provenance import provenance
 from kuramotognn.experiments.run import Task
 from kuramotognn.experiments.workers import SweepObserver, check_processes, run_jobs, start_worker, stop_worker
@@ -264,7 +265,7 @@ def _score(plan: TuningPlan, trial: Trial) -> float:
     scores: list[float] = []
     for split in range(FIRST_TUNING_SPLIT, FIRST_TUNING_SPLIT + plan.splits):
         try:
-            result = train(config.model_copy(update={"splits": 1, "first_split": split}))
+            result = accuracy(config.model_copy(update={"splits": 1, "first_split": split}))
         except (SolverError, RuntimeError, MemoryError) as error:
             trial.set_user_attr("failed", f"split {split}: {error}")
             raise optuna.TrialPruned from error

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from kuramotognn.experiments.claims import Claims
-from kuramotognn.experiments.jobs import Job, failure, load, perform, store
+from kuramotognn.experiments.jobs import Job, load, store
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 #: A job during which this many processes were killed is given up: most likely it does not fit into memory.
@@ -132,7 +132,7 @@ def _done(job: Job, number: int, folder: Path, claims: Claims, pipe: Connection)
             for half in path.parent.glob(f".{path.name}.*"):
                 half.unlink(missing_ok=True)  # Left by a process that was killed while it wrote.
             pipe.send(("started", number, None))
-            record = perform(job)
+            record = job.perform()
             store(record, path)
             pipe.send(("finished", number, record))
         return mine
@@ -209,7 +209,7 @@ class _Team:
             self.deaths[worker.job.name] += 1
             if self.deaths[worker.job.name] >= MOST_DEATHS and not worker.job.path(self.folder).exists():
                 reason = f"its process was killed {MOST_DEATHS} times (code {worker.process.exitcode}; out of memory?)"
-                store(failure(worker.job, reason), worker.job.path(self.folder))
+                store(worker.job.failure(reason), worker.job.path(self.folder))
         self.workers.append(self._start())
 
     def _count(self) -> None:

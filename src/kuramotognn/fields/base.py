@@ -64,12 +64,12 @@ class DelayedDynamics(Dynamics):
     r""":math:`\dot x = f(t, x(t), x(t - \tau))`, with :math:`x(t) = x(0)` before time 0.
 
     A fixed-step solver keeps the past and passes it on.
+
+    Attributes:
+        delay: how far back, ``τ``, positive.
     """
 
-    @property
-    @abstractmethod
-    def delay(self) -> float:
-        r"""How far back, :math:`\tau > 0`."""
+    delay: float
 
     @abstractmethod
     def velocity(self, t: float | Tensor, x: Nodes, past: Nodes) -> Nodes:

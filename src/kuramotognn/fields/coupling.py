@@ -55,18 +55,20 @@ class SymmetricWalk(Adjacency):
     def forward(self, x: Nodes, graph: Graph) -> EdgeWeight:
         """The couplings ``[E]``; ``x`` is not looked at."""
         check_weights(graph)
-        scale = self._degrees(graph).clamp(min=torch.finfo(graph.weight.dtype).tiny).rsqrt()
+        scale = self._scale(graph)
         return graph.pattern.of_row(scale) * graph.weight * graph.pattern.of_col(scale)
 
     def own(self, graph: Graph) -> Tensor:
         """The weight of the added self-loops."""
-        return (self._without_loop(graph) / self._degrees(graph).clamp(min=1e-30))[:, None]
+        return (self._without_loop(graph) * self._scale(graph).square())[:, None]
 
     def reset_parameters(self) -> None:
         """Nothing is learnt here."""
 
-    def _degrees(self, graph: Graph) -> Tensor:
-        return graph.pattern.sum_rows(graph.weight) + self._without_loop(graph)
+    def _scale(self, graph: Graph) -> Tensor:
+        degree = graph.pattern.sum_rows(graph.weight) + self._without_loop(graph)
+        # Only a lone self-loop of weight zero makes a degree of zero; the inner choice keeps its gradient finite.
+        return torch.where(degree > 0, torch.where(degree > 0, degree, 1.0).rsqrt(), 0.0)
 
     def _without_loop(self, graph: Graph) -> Tensor:
         pattern = graph.pattern

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kuramotognn.checks import check_choice
+from kuramotognn.checks import check_choice, check_dropout
 from kuramotognn.fields.base import Dynamics, Field
 from kuramotognn.fields.coupling import Adjacency
 from kuramotognn.graph import Graph
@@ -81,16 +82,27 @@ class Diffusion(Field):
         adjacency: where the couplings come from.
         source: which constant term.
         time_varying: take the couplings from the state at every evaluation (GRAND-nl) instead of once at ``x(0)``.
+        source_dropout: while training, silence each labelled source with this probability and strengthen the others.
+            Not in the paper: a source that hears itself all the way makes the loss at the training nodes too easy.
     """
 
     training_nodes: Tensor
 
-    def __init__(self, adjacency: Adjacency, *, source: Source = "initial", time_varying: bool = False) -> None:
+    def __init__(
+        self,
+        adjacency: Adjacency,
+        *,
+        source: Source = "initial",
+        time_varying: bool = False,
+        source_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         check_choice("source", source, SOURCES)
+        check_dropout("source_dropout", source_dropout)
         self.adjacency = adjacency
         self.source: Source = source
         self.time_varying = time_varying
+        self.source_dropout = source_dropout
         self.alpha = nn.Parameter(torch.zeros(()))
         self.beta = nn.Parameter(torch.zeros(())) if source == "initial" else None
         if source == "labelled":
@@ -123,7 +135,8 @@ class Diffusion(Field):
             return torch.zeros_like(x0)
         self._check_training_nodes(x0.size(0))
         labelled = x0.index_select(0, self.training_nodes)
-        return torch.zeros_like(x0).index_copy(0, self.training_nodes, labelled - labelled.mean(dim=0))
+        heard = F.dropout(labelled.new_ones(labelled.size(0), 1), self.source_dropout, self.training)
+        return torch.zeros_like(x0).index_copy(0, self.training_nodes, heard * (labelled - labelled.mean(dim=0)))
 
     def _check_training_nodes(self, num_nodes: int) -> None:
         if not self.training_nodes.numel():

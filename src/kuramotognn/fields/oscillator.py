@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -126,23 +127,10 @@ class DampedOscillators(Field):
 
     def forward(self, x0: Nodes, graph: Graph) -> DampedOscillatorDynamics:
         """Settle everything but positions and velocities."""
-        if self.time_varying:
-            parameters = (*self.adjacency.parameters(), graph.weight)
-
-            def couplings(x: Nodes) -> EdgeWeight:
-                a: EdgeWeight = self.adjacency(x, graph)
-                return a
-
-        else:
-            frozen: EdgeWeight = self.adjacency(x0, graph)
-            parameters = (frozen,)
-
-            def couplings(x: Nodes) -> EdgeWeight:
-                return frozen
-
+        frozen = None if self.time_varying else self.adjacency(x0, graph)
         return DampedOscillatorDynamics(
             graph.pattern,
-            couplings,
+            partial(self.adjacency, graph=graph) if frozen is None else lambda x: frozen,
             self.adjacency.own(graph),
             None if self.transform is None else (self.transform.weight, self.transform.bias),
             None if self.residual is None else self.residual.weight,
@@ -150,7 +138,7 @@ class DampedOscillators(Field):
             self.stiffness,
             self.damping,
             None if self.beta is None else self.beta * x0,
-            parameters,
+            (*self.adjacency.parameters(), graph.weight) if frozen is None else (frozen,),
         )
 
     def extra_repr(self) -> str:

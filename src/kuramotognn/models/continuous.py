@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from torch import nn
 
-from kuramotognn.checks import check_positive
+from kuramotognn.checks import check_dropout, check_positive
 from kuramotognn.features import Features, affine, as_features, dropout
 from kuramotognn.fields import Field
 from kuramotognn.graph import Graph, as_graph
@@ -134,12 +134,6 @@ def linear_decoder(channels: int, out_channels: int, dropout: float) -> nn.Seque
     """Dropout, then an affine map from the final state to the classes."""
     check_dropout("dropout", dropout)
     return nn.Sequential(nn.Dropout(dropout), nn.Linear(channels, out_channels))
-
-
-def check_dropout(name: str, p: float) -> None:
-    """Refuse a dropout that is not a probability below one."""
-    if not 0 <= p < 1:
-        raise ValueError(f"{name} must be at least 0 and below 1, got {p}")
 
 
 def count_parameters(model: nn.Module) -> int:

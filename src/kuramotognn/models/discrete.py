@@ -11,11 +11,10 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import nn
 
-from kuramotognn.checks import check_choice, check_positive
-from kuramotognn.features import Features, affine, as_features, dropout
+from kuramotognn.checks import check_choice, check_dropout, check_positive
+from kuramotognn.features import Features, affine, as_features, dropout, thin
 from kuramotognn.fields.coupling import check_heads
 from kuramotognn.graph import Graph, as_graph
-from kuramotognn.models.continuous import check_dropout
 from kuramotognn.models.settings import ModelInfo, ModelSettings
 from kuramotognn.models.space import Choice, LogUniform, SearchSpace, Uniform
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Index, Logits, Nodes
@@ -31,9 +30,8 @@ class DiscreteGNN(nn.Module, ABC):
     computed once.
     """
 
-    def __init__(self, in_channels: int, *, layers: int, dropout: float, input_dropout: float) -> None:
+    def __init__(self, in_channels: int, *, dropout: float, input_dropout: float) -> None:
         super().__init__()
-        check_positive("layers", layers)
         check_dropout("dropout", dropout)
         check_dropout("input_dropout", input_dropout)
         self.in_channels, self.dropout, self.input_dropout = in_channels, dropout, input_dropout
@@ -98,7 +96,7 @@ class LayeredGNN(DiscreteGNN):
         norm: Norm,
         activation: Callable[[Nodes], Nodes] = F.relu,
     ) -> None:
-        super().__init__(in_channels, layers=len(widths), dropout=dropout, input_dropout=input_dropout)
+        super().__init__(in_channels, dropout=dropout, input_dropout=input_dropout)
         check_choice("norm", norm, NORMS)
         self.layers = nn.ModuleList(make(number, *pair) for number, pair in enumerate(widths))
         self.norms = nn.ModuleList(make_norm(norm, width) for _, width in widths[:-1])
@@ -109,7 +107,7 @@ class LayeredGNN(DiscreteGNN):
         states = self.layers[0](dropout(x, self.input_dropout, self.training), graph)
         for layer, norm in zip(self.layers[1:], self.norms, strict=True):
             before = self.activation(norm(states))
-            states = layer(F.dropout(before, self.dropout, self.training), graph)
+            states = layer(thin(before, self.dropout, self.training), graph)
             if self.residual and states.shape == before.shape:
                 states = states + before
         logits: Logits = states
@@ -330,7 +328,8 @@ class GCNII(DiscreteGNN):
     ) -> None:
         from kuramotognn.models.layers import GCNIILayer
 
-        super().__init__(in_channels, layers=layers, dropout=dropout, input_dropout=input_dropout)
+        super().__init__(in_channels, dropout=dropout, input_dropout=input_dropout)
+        check_positive("layers", layers)
         check_choice("norm", norm, NORMS)
         check_positive("theta", theta)
         if not 0 <= alpha < 1:
@@ -348,14 +347,15 @@ class GCNII(DiscreteGNN):
         first = affine(dropout(x, self.input_dropout, self.training), self.encoder.weight, self.encoder.bias).relu()
         states = first
         for layer, norm in zip(self.layers, self.norms, strict=True):
-            new = norm(layer(F.dropout(states, self.dropout, self.training), first, graph))
+            new = norm(layer(thin(states, self.dropout, self.training), first, graph))
             states = F.relu(new + states if self.residual else new)
-        logits: Logits = self.decoder(F.dropout(states, self.dropout, self.training))
+        logits: Logits = self.decoder(thin(states, self.dropout, self.training))
         return logits
 
 
 def chain(first: int, hidden: int, last: int, layers: int) -> list[tuple[int, int]]:
     """The widths before and after each layer."""
+    check_positive("layers", layers)
     widths = [first, *[hidden] * (layers - 1), last]
     return list(pairwise(widths))
 
@@ -478,7 +478,7 @@ MODELS = (
     ModelInfo(
         name="gat",
         settings=GATSettings,
-        equation="x_i' = σ(‖_h Σ_j α^h_ij W^h x_j + b),  α^h_ij = softmax_j LeakyReLU(p_h·W^h x_i + q_h·W^h x_j)",
+        equation="x_i' = σ(∥_h Σ_j α^h_ij W^h x_j + b),  α^h_ij = softmax_j LeakyReLU(p_h·W^h x_i + q_h·W^h x_j)",
         reference="Veličković et al., ICLR 2018, arXiv:1710.10903",
         cost="a layer: O(N d²), attention and messages of every edge and head O(E d) with E × d temporaries",
         use="when neighbours matter unequally",

@@ -38,6 +38,7 @@ class GRAND(ContinuousGNN):
         time: integration time ``T``, the depth.
         source: which constant term.
         time_varying: attention of the state at every evaluation instead of once at ``x(0)``.
+        source_dropout: dropout on labelled sources while training (see :class:`~kuramotognn.Diffusion`).
         adjacency: ``"attention"``, or the constant ``"random-walk"``.
         heads: attention heads, averaged.
         attention_channels: total width of queries and keys, a multiple of ``heads``; ``hidden_channels`` unless given.
@@ -59,6 +60,7 @@ class GRAND(ContinuousGNN):
         time: float = 1.0,
         source: Source = "initial",
         time_varying: bool = False,
+        source_dropout: float = 0.0,
         adjacency: AdjacencyName = "attention",
         heads: int = 4,
         attention_channels: int | None = None,
@@ -69,7 +71,7 @@ class GRAND(ContinuousGNN):
         couplings = make_adjacency(adjacency, hidden_channels, heads, attention_channels)
         super().__init__(
             Encoder(in_channels, hidden_channels, dropout=input_dropout),
-            Diffusion(couplings, source=source, time_varying=time_varying),
+            Diffusion(couplings, source=source, time_varying=time_varying, source_dropout=source_dropout),
             linear_decoder(hidden_channels, out_channels, dropout),
             time=time,
             solver=solver,
@@ -107,7 +109,7 @@ class DiffusionSettings(FlowSettings):
     @classmethod
     def fixed(cls) -> Mapping[str, Any]:
         """Which kind of GRAND."""
-        return {"time_varying": False, **cls.variant}
+        return {"time_varying": False, "source_dropout": 0.0, **cls.variant}
 
 
 class GrandSettings(DiffusionSettings):
@@ -136,9 +138,18 @@ class GrandNonlinearSettings(DiffusionSettings):
 class GrandPlusPlusSettings(DiffusionSettings):
     """Settings of :class:`GRAND` with sources at the labelled nodes."""
 
-    variant: ClassVar[Mapping[str, Any]] = {"source": "labelled"}
+    search_space: ClassVar[SearchSpace] = {
+        **DiffusionSettings.search_space,
+        "model.source_dropout": Uniform(0.0, 0.8),
+    }
     name: Literal["grand++"] = "grand++"
     adjacency: AdjacencyName = Field("attention", description="Couplings: attention at x(0), or constant.")
+    source_dropout: float = Field(0.5, ge=0, lt=1, description="Dropout on the sources; the paper has none.")
+
+    @classmethod
+    def fixed(cls) -> Mapping[str, Any]:
+        """Which kind of GRAND."""
+        return {"time_varying": False, "source": "labelled"}
 
 
 _GRAND = "Chamberlain et al., ICML 2021, arXiv:2106.10934"
@@ -174,7 +185,7 @@ MODELS = (
     ModelInfo(
         name="grand++",
         settings=GrandPlusPlusSettings,
-        equation="dx_i/dt = α Σ_j a_ij (x_j − x_i) + [i ∈ I] (x_i(0) − mean_{j ∈ I} x_j(0)),  I = training nodes",
+        equation="dx/dt = α(A − I)x + u,  u_i = x_i(0) − mean_{j ∈ I} x_j(0) at training nodes i ∈ I, else 0",
         reference="Thorpe et al., ICLR 2022, openreview EMxu-dzvJk",
         cost="one sparse product of width d: O(E d)",
         use="few labels on one fixed graph: the labelled nodes keep feeding their features into the flow",

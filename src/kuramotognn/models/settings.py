@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from inspect import signature
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -60,6 +61,15 @@ class FlowSettings(ModelSettings):
 
 
 @dataclass(frozen=True)
+class Setting:
+    """One setting of a model, in words."""
+
+    name: str
+    default: str
+    description: str
+
+
+@dataclass(frozen=True)
 class ModelInfo:
     """A model in the list of models.
 
@@ -80,3 +90,23 @@ class ModelInfo:
     cost: str
     use: str
     fused: str
+
+    def parameters(self) -> list[Setting]:
+        """The model's settings."""
+        return [
+            Setting(name, "" if field.default is None else str(field.default), field.description or "")
+            for name, field in self.settings.model_fields.items()
+            if name != "name"
+        ]
+
+    def python(self) -> str:
+        """The constructor, with what makes it this model."""
+        constructor = self.settings.constructor()
+        defaults = {name: each.default for name, each in signature(constructor).parameters.items()}
+        own = [f", {name}={value!r}" for name, value in self.settings.fixed().items() if value != defaults[name]]
+        return f"{constructor.__name__}(in_channels, hidden_channels, out_channels{''.join(own)})"
+
+    def facts(self) -> dict[str, Any]:
+        """Everything there is to tell, as JSON can hold it."""
+        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "settings"}
+        return own | {"python": self.python(), "settings": [asdict(setting) for setting in self.parameters()]}

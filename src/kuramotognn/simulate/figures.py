@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from io import BytesIO
 from pathlib import Path
@@ -39,7 +38,7 @@ def draw_order(run: Simulation, path: str | Path) -> None:
     left, right = figure.subplots(1, 2)
     _order_curve(left, run)
     shown = _some(run.phases.size, 5000)
-    low, high = np.quantile(run.frequencies, [0.02, 0.98]) + [-1e-9, 1e-9]
+    low, high = np.quantile(run.frequencies, 0.05) - 1e-9, np.quantile(run.frequencies, 0.95) + 1e-9
     right.plot([low, high], [low, high], color="0.6", linewidth=1, linestyle="--", label="uncoupled")
     right.plot(run.frequencies[shown], run.mean_frequencies[shown], "k.", markersize=2, label="oscillators")
     margin = 0.05 * (high - low)
@@ -96,7 +95,7 @@ def animate(run: Simulation, path: str | Path, *, graph: Any = None, positions: 
     network = None if graph is None else as_network(graph)
     if network is not None and network.shape[0] > DRAWN:
         raise ValueError(f"a graph of {network.shape[0]} nodes is too large to draw; the limit is {DRAWN}")
-    figure = Figure(figsize=(9 if network is None else 12, 4), layout="constrained", dpi=80)
+    figure = Figure(figsize=(9 if network is None else 13, 4), layout="constrained", dpi=80)
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2 if network is None else 3)
     artists = [_circle(panels[0], run), _clock_hand(panels[-1], run)]
@@ -112,7 +111,7 @@ def animate(run: Simulation, path: str | Path, *, graph: Any = None, positions: 
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         part = Path(folder) / path.name
         film.save(part, writer=writer)
-        os.replace(part, path)
+        part.replace(path)
 
 
 def check_film(path: Path) -> None:
@@ -171,13 +170,13 @@ def _graph(axes: Axes, run: Simulation, network: Network, positions: Array | Non
     lines = places[np.stack([edges.row[once], edges.col[once]], axis=1)]
     axes.add_collection(LineCollection(list(lines), colors="0.75", linewidths=0.5, zorder=1))
     colours = ScalarMappable(Normalize(-np.pi, np.pi), colormaps["twilight"])
-    points = axes.scatter(*places.T, s=30, edgecolors="black", linewidths=0.4, zorder=2)
+    points = axes.scatter(places[:, 0], places[:, 1], s=30, edgecolors="black", linewidths=0.4, zorder=2)
     bar = axes.figure.colorbar(colours, ax=axes, shrink=0.8, label="phase θ (rad)")
     bar.set_ticks([-np.pi, 0, np.pi], labels=["−π", "0", "π"])
     axes.set_axis_off()
 
     def update(frame: int) -> list[Any]:
-        points.set_facecolors(colours.to_rgba(trajectory[frame]))
+        points.set(facecolor=colours.to_rgba(trajectory[frame]))
         return [points]
 
     return update

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,13 @@ from scipy import integrate, optimize, stats
 from kuramotognn.checks import check_choice, check_positive
 from kuramotognn.simulate.arrays import Array
 
-SHAPES = {"lorentzian": stats.cauchy, "normal": stats.norm, "uniform": stats.uniform}
+SHAPES = {"lorentzian": stats.cauchy(), "normal": stats.norm(), "uniform": stats.uniform(loc=-1, scale=2)}
+DENSITIES: dict[str, Callable[[float], float]] = {
+    "lorentzian": lambda x: 1 / (math.pi * (1 + x * x)),
+    "normal": lambda x: math.exp(-x * x / 2) / math.sqrt(2 * math.pi),
+    "uniform": lambda x: 0.5 if abs(x) <= 1 else 0.0,
+}
+"""The same by formula: SciPy's own take a hundred times as long for one number."""
 DRAWS = ("random", "quantiles")
 
 
@@ -41,19 +48,15 @@ class Frequencies:
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
         """``[count]`` frequencies."""
+        standard = SHAPES[self.shape]
         if self.draw == "random":
-            return np.asarray(self._standard.rvs(size=count, random_state=rng)) * self.width + self.centre
-        quantiles: Array = self._standard.ppf((np.arange(count) + 0.5) / count)
+            return np.asarray(standard.rvs(size=count, random_state=rng)) * self.width + self.centre
+        quantiles: Array = standard.ppf((np.arange(count) + 0.5) / count)
         return rng.permutation(quantiles) * self.width + self.centre
 
     def density(self, offset: float) -> float:
         """g(centre + offset)."""
-        return float(self._standard.pdf(offset / self.width)) / self.width
-
-    @property
-    def _standard(self) -> stats.rv_continuous:
-        """Of centre 0 and width 1."""
-        return stats.uniform(loc=-1, scale=2) if self.shape == "uniform" else SHAPES[self.shape]()
+        return DENSITIES[self.shape](offset / self.width) / self.width
 
 
 def critical_coupling(frequencies: Frequencies) -> float:

@@ -30,7 +30,7 @@ class Oscillators:
         coupling: K, any finite number.
         frequencies: ω, a distribution or an array ``[N]``.
         graph: couplings a_ij: a Graph, a NetworkX graph, a SciPy sparse matrix or a full array ``[N, N]``.
-        normalise: ``"none"`` takes a_ij as they are, ``"degree"`` divides row i by its number of edges, ``"size"`` by N.
+        normalise: ``"none"`` leaves a_ij, ``"degree"`` divides row i by its number of edges, ``"size"`` by N.
         lag: α, in radians.
         delay: τ.
         noise: D, so that a free oscillator spreads with variance 2 D t.

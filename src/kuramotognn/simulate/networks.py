@@ -23,15 +23,17 @@ def as_network(graph: Any) -> Network:
     A directed NetworkX edge ``(j, i)`` lets ``j`` act on ``i``; its ``weight`` counts. Nodes keep NetworkX's order.
     """
     if isinstance(graph, Graph):
-        pattern, size = graph.pattern, (graph.num_nodes, graph.num_nodes)
-        weight = graph.weight.detach().double().numpy()
-        return _checked(sparse.csr_array((weight, pattern.col.numpy(), pattern.rowptr.numpy()), shape=size))
+        pattern, size = graph.pattern.to("cpu"), (graph.num_nodes, graph.num_nodes)
+        weight = graph.weight.detach().cpu().double().numpy()
+        entries: Any = weight, pattern.col.numpy(), pattern.rowptr.numpy()
+        return _checked(sparse.csr_array(entries, shape=size, copy=True))
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
         return _checked(sparse.csr_array(_networkx_matrix(graph).T))
-    if sparse.issparse(graph):
-        return _checked(sparse.csr_array(graph))
     if isinstance(graph, np.ndarray):
         return _checked(np.asarray(graph, dtype=np.float64))
+    if sparse.issparse(graph):
+        matrix: Any = graph
+        return _checked(sparse.csr_array(matrix, dtype=np.float64, copy=True))
     raise ValueError(
         f"graph must be a Graph, a NetworkX graph, a SciPy sparse matrix or a NumPy array, got {type(graph).__name__}"
     )
@@ -66,7 +68,7 @@ def random_network(count: int, degree: float, rng: np.random.Generator) -> Netwo
 
 
 def small_world(count: int, neighbours: int, probability: float, rng: np.random.Generator) -> Network:
-    """Watts and Strogatz (1998): a ring of ``neighbours`` next neighbours, each edge's far end moved with ``probability``.
+    """Watts and Strogatz (1998): a ring of next neighbours, the far end of each edge moved with ``probability``.
 
     An edge that is moved onto another one counts once.
     """
@@ -123,16 +125,15 @@ def read_network(path: Path, count: int | None = None, *, directed: bool = False
         raise ValueError(
             f"graph {str(path)!r} is neither a file nor random:DEGREE nor small-world:NEIGHBOURS:PROBABILITY"
         )
-    try:
-        if path.suffix == ".npy":
-            return as_network(np.load(path, allow_pickle=False))
-        if path.suffix == ".npz":
-            return as_network(sparse.load_npz(path))
-    except (OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} cannot be read as a matrix: {error}") from None
     if path.suffix == ".csv":
         return _read_edges(path, count, directed)
-    raise ValueError(f"{path}: the name of a graph must end in .csv, .npz or .npy")
+    if path.suffix not in (".npy", ".npz"):
+        raise ValueError(f"{path}: the name of a graph must end in .csv, .npz or .npy")
+    try:
+        matrix = np.load(path, allow_pickle=False) if path.suffix == ".npy" else sparse.load_npz(path)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} cannot be read as a matrix: {str(error).splitlines()[0]}") from None
+    return as_network(matrix)
 
 
 def _read_edges(path: Path, count: int | None, directed: bool) -> Network:

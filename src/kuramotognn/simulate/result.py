@@ -59,7 +59,7 @@ class Simulation:
             self._save_parquet(path)
             return
         buffer = io.BytesIO()
-        arrays = {name: value for name, value in self._parts().items() if isinstance(value, np.ndarray)}
+        arrays: Any = {name: value for name, value in self._parts().items() if isinstance(value, np.ndarray)}
         np.savez_compressed(buffer, settings=np.array(json.dumps(self.settings)), first=self.first, **arrays)
         write_atomically(path, buffer.getvalue())
 
@@ -113,9 +113,7 @@ def _row_type(trajectory: Array) -> pl.DataType:
 
 def _load_npz(path: Path) -> Simulation:
     with np.load(path, allow_pickle=False) as file:
-        parts: dict[str, Any] = {
-            part.name: file[part.name] if part.name in file else None for part in fields(Simulation)
-        }
+        parts: dict[str, Any] = {part.name: file.get(part.name) for part in fields(Simulation)}
     parts["settings"], parts["first"] = json.loads(str(parts["settings"])), int(parts["first"])
     return Simulation(**parts)
 

@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,10 @@ BLOCK = {kernels.MEAN_FIELD: 4096, kernels.SPARSE: 4096, kernels.DENSE: 64}
 """Oscillators that are summed up and handed to a thread at once; it must not depend on the number of threads."""
 NOISE_AT_ONCE = 1 << 20
 MEMORY = 8 << 30
+AT_ONCE = 0.25
+"""Time between two visits of Python, which takes samples and brings phases back to the circle."""
+UNSEEN = 1 << 26
+"""Bytes of sums that may wait for such a visit."""
 
 
 def simulate(
@@ -186,11 +191,17 @@ class _Engine:
         self.frequencies = frequencies
         self.noise = [np.random.Generator(np.random.SFC64(s)) for s in self._noise_seeds(seed)]
 
+    @property
+    def at_once(self) -> int:
+        """Samples between two visits of Python."""
+        room = UNSEEN // (16 * self.blocks * self.stepping.weights.size)
+        return max(1, min(int(AT_ONCE / self.clock.step), room) // self.clock.every)
+
     def _noise_seeds(self, seed: int) -> list[np.random.SeedSequence]:
         """A stream for each block: the numbers do not depend on which thread draws them."""
         return np.random.SeedSequence([seed, 2]).spawn(self.blocks) if self.model.noise else []
 
-    def _tiled(self, values: Array | float, rows: int | None = None) -> Array:
+    def _tiled(self, values: Array) -> Array:
         """``[T, L]`` with zeros behind the last oscillator."""
         tiled = np.zeros(self.tiles * self.lanes, self.real)
         tiled[: self.n] = values
@@ -223,6 +234,9 @@ class _Engine:
         stages = self.stepping.weights.size
         # A stage of each step of the delay, the stage at hand and the one being written.
         ring = self.clock.delay * stages + 2
+        # Sums are also kept for the samples that Python has not looked at yet.
+        unseen = self.at_once * self.clock.every if self.at_once > 1 else 0
+        sampled = max(self.clock.delay, unseen) * stages + 2
         kept = 1 if self.interaction.kind == kernels.MEAN_FIELD else ring
         width = 2 * self.tiles * self.lanes
         if (size := kept * width * np.dtype(self.real).itemsize) > MEMORY:
@@ -230,20 +244,20 @@ class _Engine:
                 f"the past of {self.n} oscillators over a delay of {self.clock.delay} steps takes {size / 1e9:.0f} GB, "
                 f"more than {MEMORY / 1e9:.0f} GB; choose a longer step, method 'euler' or float32"
             )
-        empty = np.zeros((0, self.lanes), self.real)
-        moving = [empty] * 3
+        velocity = np.zeros((0, self.lanes), self.real)
         if self.model.inertia:
-            first = self._tiled(frequencies if velocities is None else velocities)
-            moving = [first, first.copy(), np.zeros_like(first)]
+            velocity = self._tiled(frequencies if velocities is None else velocities)
         live = np.zeros((1, self.lanes), self.real)
         live[0, : self.n - (self.tiles - 1) * self.lanes] = 1
         return kernels.State(
             self._tiled(phases),
             self._tiled(frequencies),
             np.zeros((self.tiles if stages > 1 else 0, self.lanes), self.real),
-            *moving,
+            velocity,
+            velocity.copy(),
+            np.zeros_like(velocity),
             np.zeros((kept, width), self.real),
-            np.zeros((ring, self.blocks, 2)),
+            np.zeros((sampled, self.blocks, 2)),
             live,
         )
 
@@ -269,15 +283,17 @@ class _Engine:
         trajectory = np.zeros((clock.samples + 1, self.n), self.real) if keep_phases else None
         if trajectory is not None:
             trajectory[0] = flat[: self.n]
-        for sample in range(1, clock.samples + 1):
-            if sample - 1 == first:
+        together = 1 if keep_phases else self.at_once
+        stops = sorted({*range(0, clock.samples, together), first, clock.samples})
+        for last, sample in pairwise(stops):
+            if last == first:
                 turns[:], begin = 0, flat.copy()
-            self._advance((sample - 1) * clock.every, clock.every)
+            self._advance(last * clock.every, (sample - last) * clock.every)
             kernels.wrap(flat, turns)
-            order[sample] = self._order(sample * clock.every)
+            order[last + 1 : sample + 1] = [self._order(k * clock.every) for k in range(last + 1, sample + 1)]
             if not np.isfinite(order[sample]):
                 raise SolverError(
-                    f"the phases are no longer finite at t = {clock.times[sample]:.4g}; lower the step of {clock.step:.3g}"
+                    f"the phases are not finite at t = {clock.times[sample]:.4g}; lower the step {clock.step:.3g}"
                 )
             if trajectory is not None:
                 trajectory[sample] = flat[: self.n]

@@ -1,0 +1,58 @@
+"""Show what was run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from kuramotognn.cli.base import PLAIN, Output, app
+from kuramotognn.cli.reproduce import FOLDER
+
+
+@app.command
+def report(
+    *experiments: str,
+    source: Annotated[list[Path] | None, Parameter(name="--from", negative="")] = None,
+    out: Path = Path("report"),
+    tuned: Annotated[list[Path] | None, Parameter(negative="")] = None,
+    pack: Path | None = None,
+    open_page: Annotated[bool, Parameter(name="--open", negative="")] = False,
+    output: Output = PLAIN,
+) -> None:
+    """Write the results of experiments beside the paper's: one HTML page, Markdown, and CSV and LaTeX for each table.
+
+    Parameters
+    ----------
+    experiments
+        Which ones (default: all that have results).
+    source
+        Folders of results (default: runs/experiments).
+    out
+        Folder to write to.
+    tuned
+        The files that were given to `kuramotognn reproduce --tuned`.
+    pack
+        Folder to put the results themselves into, one file for each experiment.
+    open_page
+        Open the page in a browser.
+    """
+    from kuramotognn.experiments import catalogue
+    from kuramotognn.experiments.report import write_report
+
+    sources = source or [FOLDER]
+    for folder in sources:
+        if not folder.is_dir():
+            raise ValueError(f"there is no folder {str(folder)!r} with results; `kuramotognn reproduce` makes them")
+    chosen = [catalogue.find_experiment(name) for name in experiments] or list(catalogue.experiments().values())
+    written = write_report(chosen, sources, out, catalogue.read_tuned(tuned or ()), pack)
+    if output.json:
+        print(json.dumps({"page": str(written.page), "experiments": written.experiments, "runs": written.runs}))
+    else:
+        print(f"{len(written.experiments)} experiments, {written.runs} runs: {written.page}")
+    if open_page:
+        import webbrowser
+
+        webbrowser.open(written.page.resolve().as_uri())

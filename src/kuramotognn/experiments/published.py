@@ -1,0 +1,62 @@
+"""The paper's numbers, beside which ours are put."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+#: How the paper calls the models of the registry.
+NAMES = {
+    "kuramotognn": "KuramotoGNN",
+    "kuramotognn-res": "KuramotoGNN-res",
+    "graphcon": "GraphCON",
+    "graphcon-res": "GraphCON-res",
+    "grand-l": "GRAND-l",
+    "grand-l-no-x0": "GRAND-l without X(0)",
+    "grand++": "GRAND++",
+    "gcnii": "GCNII",
+    "gcn": "GCN",
+    "gat": "GAT",
+    "graphsage": "GraphSAGE",
+}
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number of the paper; ``std`` where it gives one."""
+
+    mean: float
+    std: float | None
+
+
+def published(table: str, *, dataset: str, model: str | None, metric: str, **axes: float) -> Published | None:
+    """A number of one of the paper's tables, or None where it has none.
+
+    Args:
+        table: its name in ``published.csv``.
+        dataset: name of the data set.
+        model: name in the registry, or None for facts about data.
+        metric: what was measured.
+        axes: columns of the file that the table varies: ``T``, ``K``, ``labels_per_class``.
+    """
+    rows = _table(table)
+    key = {"dataset": dataset, "model": NAMES.get(model, model) if model else "", "metric": METRICS.get(metric, metric)}
+    for row in rows:
+        if all(row[name] == value for name, value in key.items()) and all(
+            row[name] != "" and float(row[name]) == value for name, value in axes.items()
+        ):
+            return Published(float(row["mean"]), float(row["std"]) if row["std"] else None)
+    return None
+
+
+#: How the paper's file calls what we measure.
+METRICS = {"mean_evaluations": "function_evaluations_per_epoch"}
+
+
+@cache
+def _table(name: str) -> tuple[Mapping[str, str], ...]:
+    text = files("kuramotognn.experiments").joinpath("published.csv").read_text(encoding="utf-8")
+    return tuple(row for row in csv.DictReader(text.splitlines()) if row["table"] == name)

@@ -1,0 +1,175 @@
+"""What it takes to run an experiment: its jobs, the data it lacks, and how long it may take here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from kuramotognn.data import DATASETS, load_dataset
+from kuramotognn.data.files import data_root
+from kuramotognn.experiments.catalogue import Experiment, Place
+from kuramotognn.experiments.config import ConfigError
+from kuramotognn.experiments.jobs import Cell, Job, load
+from kuramotognn.solve import ADAPTIVE
+
+#: Seconds for one channel of one edge, forward and backward, and for an epoch's fixed work; of a laptop of 2020.
+EDGE_SECONDS, EPOCH_SECONDS = 1.2e-9, 0.015
+#: Evaluations that an adaptive solver is taken to need.
+ADAPTIVE_EVALUATIONS = 300
+#: Nodes and edges where the paper gives none.
+SIZES = {
+    "texas": (183, 295),
+    "wisconsin": (251, 499),
+    "cornell": (183, 280),
+    "roman-empire": (22_662, 32_927),
+    "amazon-ratings": (24_492, 93_050),
+    "ogbn-arxiv": (169_343, 1_166_243),
+}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """An experiment, or part of it, to be run.
+
+    Attributes:
+        experiment: what it is part of.
+        cells: the cells and where they stand.
+        splits: how many splits of each.
+        seeds: how many seeds on each split.
+        missing: data sets that are not there, and what to do about it; their cells are left out of :attr:`jobs`.
+    """
+
+    experiment: Experiment
+    cells: tuple[tuple[Place, Cell], ...] = field(repr=False)
+    splits: int
+    seeds: int
+    missing: Mapping[str, str]
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Everything to be done: split by split, so that a sweep that is stopped early has something of every cell."""
+        present = [cell for place, cell in self.cells if place.dataset not in self.missing]
+        return [
+            Job(cell, split, seed) for split in range(self.splits) for seed in range(self.seeds) for cell in present
+        ]
+
+    @cached_property
+    def _places(self) -> dict[str, Place]:
+        return {cell.digest: place for place, cell in self.cells}
+
+    def label(self, job: Job) -> str:
+        """A job in words."""
+        place = self._places[job.cell.digest]
+        where = "".join(f" {name}={value:g}" for name, value in place.at.items())
+        return f"{place.dataset} {place.model}{where} split {job.split}" + (f" seed {job.seed}" if job.seed else "")
+
+    def command(self) -> str:
+        """What to type to have it run."""
+        experiment, chosen = self.experiment, {place.dataset for place, _ in self.cells}
+        words = [f"kuramotognn reproduce {experiment.name} --splits {self.splits} --seeds {self.seeds}"]
+        if len(chosen) < len(experiment.datasets):
+            words.append("--datasets " + ",".join(name for name in experiment.datasets if name in chosen))
+        models = {place.model for place, _ in self.cells}
+        if len(models) < len(experiment.models):
+            words.append("--models " + ",".join(name for name in experiment.models if name in models))
+        return " ".join(words)
+
+
+def plan_sweep(
+    experiment: Experiment,
+    *,
+    splits: int | None = None,
+    seeds: int | None = None,
+    datasets: Sequence[str] = (),
+    models: Sequence[str] = (),
+    tuned: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
+    download: bool = False,
+) -> Sweep:
+    """An experiment's cells on some splits and seeds; the experiment's own numbers of them unless given.
+
+    Args:
+        experiment: what to run.
+        splits: how many splits, from 0.
+        seeds: how many seeds, from 0.
+        datasets: some of its data sets.
+        models: some of its models.
+        tuned: settings to start from instead of the recommended ones, by data set and model.
+        download: try to get data that is not there.
+    """
+    splits = min(experiment.splits, experiment.most_splits) if splits is None else splits
+    seeds = experiment.seeds if seeds is None else seeds
+    for name, value in (("splits", splits), ("seeds", seeds)):
+        if value < 1:
+            raise ConfigError(f"{name} must be at least 1, got {value}")
+    if splits > experiment.most_splits:
+        raise ConfigError(
+            f"{experiment.name} uses protocol {experiment.protocol}, which has {experiment.most_splits} "
+            f"split{'s' if experiment.most_splits > 1 else ''} to report on, got {splits}"
+        )
+    cells = tuple((place, place.cell(tuned)) for place in experiment.places(datasets, models))
+    reasons = {place.dataset: missing_data(place.dataset, experiment.protocol, download) for place, _ in cells}
+    return Sweep(experiment, cells, splits, seeds, {name: reason for name, reason in reasons.items() if reason})
+
+
+def missing_data(dataset: str, protocol: str, download: bool) -> str | None:
+    """Why a data set cannot be used here, with the files to put where; None when it can."""
+    info, root = DATASETS[dataset], data_root()
+    if (info.embedded and protocol != info.given) or info.is_present(root):
+        return None
+    if download:
+        try:
+            load_dataset(dataset, protocol=protocol)
+        except (ValueError, OSError) as error:
+            return str(error)
+        return None
+    absent = [file.path for file in info.raw if not (root / file.path).is_file()]
+    return f"{dataset} is not in {root}: {', '.join(absent)}"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep is: counts of jobs, and seconds of one process that are left."""
+
+    done: int
+    failed: int
+    total: int
+    seconds: float
+
+
+def progress(sweep: Sweep, folder: Path) -> Progress:
+    """Look at the results in a folder."""
+    left, done, failed, factors = [], 0, 0, []
+    for job in sweep.jobs:
+        path = job.path(folder)
+        if not path.exists():
+            left.append(job)
+            continue
+        record = load(path)
+        done, failed = done + 1, failed + ("failed" in record)
+        if seconds := record.get("result", {}).get("seconds"):
+            factors.append(seconds / expected_seconds(job.cell))
+    # What was run here says how this machine differs from the guess.
+    factor = median(factors) if factors else 1.0
+    return Progress(done, failed, done + len(left), factor * sum(expected_seconds(job.cell) for job in left))
+
+
+def expected_seconds(cell: Cell) -> float:
+    """A rough guess at the time of one job on one core."""
+    config = cell.config
+    if cell.measure == "statistics":
+        return 1.0
+    paper = DATASETS[config.dataset].paper
+    nodes, edges = (paper.nodes, paper.edges) if paper else SIZES.get(config.dataset, (10_000, 50_000))
+    width = config.model.hidden_channels
+    evaluations = getattr(config.model, "layers", None) or (
+        ADAPTIVE_EVALUATIONS
+        if config.solver.method in ADAPTIVE
+        else config.solver.build().num_steps(getattr(config.model, "time", 1.0))
+    )
+    fixed = EPOCH_SECONDS * max(1.0, nodes / 2500)
+    epochs = 30 if cell.measure == "timing" else config.training.epochs
+    return epochs * (fixed + evaluations * (2 * edges + nodes) * width * EDGE_SECONDS)
