@@ -41,7 +41,6 @@ def test_the_folder_holds_everything(run_folder: Path) -> None:
             "predictions.csv",
             "confusion.svg",
             "curves.svg",
-            "confusion.svg",
         }
 
 

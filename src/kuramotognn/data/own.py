@@ -89,7 +89,9 @@ class Understood:
 
 def read_nodes_edges(nodes: Path | str, edges: Path | str, **meaning: object) -> NodeDataset:
     """Read a graph from a file of nodes and a file of edges; see :class:`GraphFiles` for what can be said of them."""
-    return read_graph(GraphFiles(Path(nodes), Path(edges), **meaning))[0]  # type: ignore[arg-type]
+    features = meaning.pop("features", None)
+    matrix = None if features is None else Path(str(features))
+    return read_graph(GraphFiles(Path(nodes), Path(edges), features=matrix, **meaning))[0]  # type: ignore[arg-type]
 
 
 def read_graph(
