@@ -83,7 +83,7 @@ class Encoder(BaseModel):
             # Rounding gives a constant column a tiny spread; dividing by it would blow up other nodes' values.
             scales = torch.where(spread > 1e-12 * (1 + means.abs()), spread, torch.ones_like(spread))
         categories = {
-            name: tuple(column.names[code] for code in column.codes[nodes].unique().tolist() if code >= 0)
+            name: tuple(column.names[code] for code in torch.unique(column.codes[nodes]).tolist() if code >= 0)
             for name, column in columns.categories.items()
         }
         return Encoder(
