@@ -7,31 +7,34 @@ import torch
 
 from benchmarks.timing import once
 from benchmarks.workloads import Workload
+from kuramotognn.kernels.cpu import plan_flow
 from kuramotognn.kernels.cpu.jit import kernel, share_out
-from kuramotognn.kernels.cpu.lanes import fma, lanes, load, splat, store
+from kuramotognn.kernels.cpu.lanes import ahead, at, fma, pointer, prefetch, put, rows, splat
 
-SINCOS_FLOPS = 34  # multiplications and additions of both polynomials and the reduction, in float32
+SINCOS_FLOPS = 30  # multiplications and additions of both polynomials and the reduction, in float32
+WIDTH = 16  # numbers of a row that the microbenchmarks work on: a cache line
+CHAINS = 6  # Two vector registers each where they hold 8 numbers: enough to hide the latency, few enough not to spill.
 
 
 @kernel
 def _fma_chains(rounds, out):
-    a, b = splat(np.float32(1.0000001)), splat(np.float32(1e-9))
-    x0, x1, x2, x3 = load(out, 0), load(out, 1), load(out, 2), load(out, 3)
-    x4, x5, x6, x7 = x0, x1, x2, x3
+    items = pointer(out)
+    a, b = splat(items, 1.0000001), splat(items, 1e-9)
+    x0, x1, x2, x3, x4, x5 = at(items, 0), at(items, 1), at(items, 2), at(items, 3), at(items, 4), at(items, 5)
     for _ in range(rounds):
-        x0, x1, x2, x3 = fma(x0, a, b), fma(x1, a, b), fma(x2, a, b), fma(x3, a, b)
-        x4, x5, x6, x7 = fma(x4, a, b), fma(x5, a, b), fma(x6, a, b), fma(x7, a, b)
-    store(out, 0, x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7)
+        x0, x1, x2 = fma(x0, a, b), fma(x1, a, b), fma(x2, a, b)
+        x3, x4, x5 = fma(x3, a, b), fma(x4, a, b), fma(x5, a, b)
+    put(items, 0, x0 + x1 + x2 + x3 + x4 + x5)
 
 
 def fma_peak() -> float:
     """Floating-point operations a second of independent multiply-adds on all threads, float32."""
     threads, rounds = torch.get_num_threads(), 2_000_000
-    outs = [np.ones((4, lanes(np.float32)), np.float32) for _ in range(threads)]
-    shares = [(rounds, out) for out in outs]
+    outs = [np.ones((CHAINS, WIDTH), np.float32) for _ in range(threads)]
+    shares = [(rounds, rows(out, WIDTH)) for out in outs]
     share_out(_fma_chains, shares)
     seconds = min(once(lambda: share_out(_fma_chains, shares)) for _ in range(5))
-    return 2.0 * 8 * lanes(np.float32) * rounds * threads / seconds
+    return 2.0 * CHAINS * WIDTH * rounds * threads / seconds
 
 
 def copy_bandwidth(size: int = 1 << 28) -> float:
@@ -41,26 +44,37 @@ def copy_bandwidth(size: int = 1 << 28) -> float:
     return 2 * size / min(once(lambda: target.copy_(source)) for _ in range(5))
 
 
-def gather_bandwidth(work: Workload) -> float:
-    """Bytes a second that the rows of one tile are gathered with, in the graph's own order: the cache's bandwidth."""
-    layout = work.graph.pattern.layout
-    tile = np.ones((work.graph.num_nodes, 2, lanes(np.float32)), np.float32)
-    out = np.zeros_like(tile)
-    threads = torch.get_num_threads()
-    shares = [(layout[0].numpy(), layout[1].numpy(), tile, out)] * threads
-    share_out(_gather_only, shares)
-    seconds = min(once(lambda: share_out(_gather_only, shares)) for _ in range(5))
-    return threads * work.graph.num_edges * 128 / seconds
-
-
 @kernel
-def _gather_only(rowptr, col, tile, out):
-    for i in range(rowptr.size - 1):
-        s, c = load(tile, (i, 0)), load(tile, (i, 1))
-        for e in range(rowptr[i], rowptr[i + 1]):
-            s, c = s + load(tile, (col[e], 0)), c + load(tile, (col[e], 1))
-        store(out, (i, 0), s)
-        store(out, (i, 1), c)
+def _move(sweeps, rowptr, col, features, states, drive):
+    """The reads and writes of a flow's steps, with additions for arithmetic and no trigonometry."""
+    n, end, entries, x, constant = drive.size, col.size - 1, pointer(col), pointer(states), pointer(drive)
+    for sweep in range(sweeps):
+        side = sweep % 2
+        seen, shown = ahead(pointer(features), 2 * n * side), ahead(pointer(features), 2 * n * (1 - side))
+        for i in range(n):
+            s, c = at(seen, 2 * i), at(seen, 2 * i + 1)
+            for e in range(rowptr[i], rowptr[i + 1]):
+                prefetch(seen, 2 * at(entries, min(e + 8, end)), 2)
+                j = at(entries, e)
+                s, c = s + at(seen, 2 * j), c + at(seen, 2 * j + 1)
+            put(x, n * (1 - side) + i, at(x, n * side + i) + at(constant, i))
+            put(shown, 2 * i, s)
+            put(shown, 2 * i + 1, c)
+
+
+def moving(work: Workload, sweeps: int) -> float:
+    """Seconds to move the rows of one step through the caches, without its arithmetic, tiles and threads as in a flow.
+
+    The roofline reads each operand once; a step must read a neighbour's row for every edge.
+    """
+    rowptr, col = (tensor.numpy() for tensor in work.graph.pattern.flow_layout[:2])
+    plan = plan_flow(work.graph.num_nodes, work.x.size(1), sweeps, 1)
+    shares = []
+    for tile in plan.tiles:
+        arrays = (np.zeros((count * plan.n, tile.width), np.float32) for count in (4, 2, 1))
+        shares.append((sweeps, rowptr, col, *(rows(array, tile.width) for array in arrays)))
+    share_out(_move, shares)
+    return min(once(lambda: share_out(_move, shares)) for _ in range(3)) / sweeps
 
 
 def bound(work: Workload, peak: float, bandwidth: float) -> dict[str, float]:

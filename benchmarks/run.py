@@ -26,8 +26,10 @@ from kuramotognn.graph import Graph
 from kuramotognn.kernels import use_backend
 
 RESULTS = Path(__file__).parent / "results"
-REPEATS = {"cora": 7, "pubmed": 3}
-"""Turns of the flow section; the larger graphs keep the peers busy for minutes."""
+REPEATS = {"cora": 7, "pubmed": 3, "pubmed, T = 8": 1}
+"""Turns of the flow section, 2 unless said; the larger graphs keep the peers busy for minutes."""
+BRIEF = 250_000_000
+"""Edges × channels × steps up to which peers are warmed up and a float64 reference is computed."""
 
 
 def ours(work: Workload, a: Tensor, x: Tensor, omega: Tensor, **options: object) -> Tensor:
@@ -62,15 +64,37 @@ def candidates(work: Workload) -> dict[str, Callable[[], tuple[Tensor, ...]]]:
     return {name: lambda flow=flow: forward_and_backward(work, flow) for name, flow in flows.items()}
 
 
-def check_parity(results: dict[str, tuple[Tensor, ...]]) -> dict[str, float]:
-    """Largest relative difference of the exact candidates from the per-edge definition; fails when it is large."""
-    worst = {}
+def in_float64(work: Workload) -> Workload:
+    """The same flow in double precision."""
+    a, x, upstream = (tensor.double() for tensor in (work.a, work.x, work.upstream))
+    return Workload(work.name, work.graph, work.time, a, x, upstream)
+
+
+def error(mine: tuple[Tensor, ...], reference: tuple[Tensor, ...]) -> float:
+    """Largest difference of the state and of each gradient, relative to the largest number of the reference."""
+    pairs = zip(mine, reference, strict=True)
+    return max(float((own.double() - exact.double()).abs().max() / exact.abs().max()) for own, exact in pairs)
+
+
+def check_parity(work: Workload, results: dict[str, tuple[Tensor, ...]]) -> dict[str, object]:
+    """Errors of the exact candidates against the per-edge definition, in float64 where it is affordable.
+
+    Float32 itself is far from float64 after many steps on a sensitive flow; what must hold is 1e-4, or no more than twice
+    the error that the per-edge definition makes in float32.
+    """
+    if _effort(work) <= BRIEF:
+        reference, against = candidates(in_float64(work))["per-edge"](), "float64"
+    else:
+        reference, against = results["per-edge"], "per-edge in float32"
+    errors = {name: error(results[name], reference) for name in ("fused", "per-edge", "torch path")}
     for name in ("fused", "torch path"):
-        pairs = zip(results[name], results["per-edge"], strict=True)
-        worst[name] = max(float((mine - theirs).abs().max() / theirs.abs().max()) for mine, theirs in pairs)
-        # Float32 over many steps: the definition itself is this far from float64.
-        assert worst[name] < 1e-3, f"{name} differs from the per-edge definition by {worst[name]:.1e}"
-    return worst
+        bound = max(1e-4, 2 * errors["per-edge"])
+        assert errors[name] <= bound, f"{work.name}: {name} differs from {against} by {errors[name]:.1e} > {bound:.1e}"
+    return {"against": against, "errors": errors}
+
+
+def _effort(work: Workload) -> int:
+    return work.graph.num_edges * work.x.size(1) * work.steps
 
 
 def flows() -> dict:
@@ -80,11 +104,28 @@ def flows() -> dict:
         work = workloads.load(name)
         if name == "ogbn-arxiv":
             work = work.shortened(0.2)  # Per-edge messages of ten steps do not fit into 24 GB.
-        runs = candidates(work)
-        parity = check_parity({key: run() for key, run in runs.items()})
-        timings = interleaved(runs, REPEATS.get(name, 2), quick={"fused": 3}, warm=True)
-        out[name] = work.describe() | {"parity": parity, "timings": timings}
-        tell(name, timings)
+        out[name] = _flow(name, work)
+        if name == "pubmed":
+            deep = "pubmed, T = 8"
+            out[deep] = _flow(deep, work.shortened(8.0))
+    return out
+
+
+def _flow(name: str, work: Workload) -> dict:
+    runs = candidates(work)
+    runs["fused"]()
+    results: dict[str, tuple[Tensor, ...]] = {}
+
+    def remembering(key: str) -> Callable[[], None]:
+        def run() -> None:
+            results[key] = runs[key]()
+
+        return run
+
+    again = {key: remembering(key) for key in runs}
+    timings = interleaved(again, REPEATS.get(name, 2), quick={"fused": 3}, warm=_effort(work) > BRIEF)
+    out = work.describe() | {"parity": check_parity(work, results), "timings": timings}
+    tell(name, timings)
     return out
 
 
@@ -96,7 +137,7 @@ def forwards() -> dict:
         work = workloads.load(name)
         per_edge, products = peers.per_edge(work.graph, work.a), peers.three_products(work.graph, work.a)
         dynamics = KuramotoDynamics(work.graph.pattern, work.a, work.x, 1.0)
-        few, repeats = (2, 1) if name == "ogbn-arxiv" else (10, 3)
+        few, repeats = {"ogbn-arxiv": (2, 1), "computers": (4, 2)}.get(name, (10, 3))
         with torch.no_grad():
             field = interleaved(
                 {
@@ -124,7 +165,7 @@ def forwards() -> dict:
             "forward": stepping,
             "forward_steps": few,
             "roofline": limit,
-            "gather_bandwidth": roofline.gather_bandwidth(work),
+            "moving": roofline.moving(work, few),
             "roofline_share_of_field": limit["seconds"] / field["fused"]["seconds"],
             "roofline_share_of_step": limit["seconds"] / per_step,
         }
@@ -195,12 +236,19 @@ def depth() -> dict:
             "everything kept": lambda: forward_and_backward(
                 hundred, lambda a, x, o: ours(hundred, a, x, o, memory=1 << 40)
             ),
-            "checkpoints": lambda: forward_and_backward(hundred, lambda a, x, o: ours(hundred, a, x, o, memory=1)),
+            "checkpoints": lambda: forward_and_backward(
+                hundred, lambda a, x, o: ours(hundred, a, x, o, memory=1 << 30)
+            ),
+            "checkpoints, least memory": lambda: forward_and_backward(
+                hundred, lambda a, x, o: ours(hundred, a, x, o, memory=1)
+            ),
         },
         3,
     )
     tell("depth, 100 steps", timings)
-    return {"hundred_steps": timings, "thousand_steps": _thousand_steps()}
+    deep = _thousand_steps()
+    deep["ratio"] = deep["seconds"] / (10 * timings["everything kept"]["seconds"])
+    return {"hundred_steps": timings, "thousand_steps": deep}
 
 
 def _thousand_steps() -> dict[str, float]:
@@ -273,7 +321,7 @@ def locality() -> dict:
             moved = workloads.make(name, graph, work.x.size(1), 0.5)
             runs[label] = candidates(moved)["fused"]
         runs["renumbered by the engine"] = candidates(work.shortened(0.5))["fused"]
-        out[name] = interleaved(runs, 5)
+        out[name] = interleaved(runs, 3)
         tell(f"locality {name}", out[name])
     return out
 

@@ -126,7 +126,7 @@ def million() -> dict[str, Any]:
     out: dict[str, Any] = {"oscillators": n, "edges": graph.nnz, "copy_bandwidth": bandwidth, "threads": threads()}
     for dtype, size in (("float64", 8), ("float32", 4)):
         for method, stages in (("euler", 1), ("rk4", 4)):
-            seconds = _step(model, start, method, dtype, 20 // stages)
+            seconds = _step(model, start, method, dtype, 8 // stages)
             # Once through memory a stage: columns and row pointers; sine and cosine read and written; phase and
             # frequency read; weighted slopes read and written between stages; the phase written once a step.
             words = 4 * stages + 2 * stages + 2 * (stages - 1) + 1
@@ -145,12 +145,12 @@ def scale() -> dict[str, Any]:
     out: dict[str, Any] = {"threads": threads(), "all to all": {}, "degree 10": {}}
     rng = np.random.default_rng(0)
     for n in (1000, 10_000, 100_000, 1_000_000, 10_000_000):
-        steps = max(2, 4_000_000 // n)
+        steps = max(1, 1_000_000 // n)
         start, model = rng.uniform(-np.pi, np.pi, n), Oscillators(frequencies=rng.normal(size=n))
         out["all to all"][n] = _step(model, start, "rk4", "float64", steps)
     out["peak_bytes"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for n in (1000, 10_000, 100_000, 1_000_000):
-        steps = max(2, 1_000_000 // n)
+        steps = max(1, 300_000 // n)
         start = rng.uniform(-np.pi, np.pi, n)
         model = Oscillators(frequencies=rng.normal(size=n), graph=random_network(n, 10, rng))
         out["degree 10"][n] = _step(model, start, "rk4", "float64", steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import shutil
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -72,6 +73,7 @@ def load(name: str) -> Workload:
     return make(name, load_graph(name), channels, time)
 
 
+@cache
 def load_graph(name: str) -> Graph:
     """The largest connected component of a public data set's graph (all of ogbn-arxiv, which is connected)."""
     if name == "cora":

@@ -12,13 +12,13 @@ PAGE = Path(__file__).parent.parent / "docs" / "models.md"
 INTRODUCTION = """\
 # Models
 
-Written by `python tools/write_models.py` from the registry; `kuramotognn models` prints the same, `kuramotognn models X`
-tells about one. A model is chosen by one word, `kuramotognn train --model grand-l`, or by its constructor in Python. Its
-settings are the constructor's keywords, `--model.time 8`, or `time = 8` in the table `[model]` of a file.
+Written by `python tools/write_models.py` from the registry; `kuramotognn models` prints it, `kuramotognn models NAME`
+tells about one model. A model is chosen by one word, `kuramotognn train --model grand-l`, or by its constructor in
+Python. Its settings are the constructor's keywords, `--model.time 8`, or `time = 8` in the table `[model]` of a file.
 
 All take the same inputs: dense or sparse features, weighted edges, batches of graphs, isolated nodes. In the equations
-`A` holds the couplings `a_ij` (attention, rows sum to one), `x(0)` is the encoder's output, `N` counts nodes, `E` edges,
-`d` channels. Flows are decoded by an affine map; models without a flow ignore the solver.
+`A` holds the couplings `a_ij` (attention, rows sum to one), `x(0)` is the encoder's output, `N` counts nodes, `E`
+edges, `d` channels. Flows are decoded by an affine map; models without a flow ignore the solver.
 
 An isolated node has no couplings: it keeps its natural frequency in the Kuramoto models and decays in the GRAND models,
 whose equations have `α(A − I)x`.
@@ -35,7 +35,7 @@ def page() -> str:
 
 def _overview() -> str:
     rows = [f"| [{info.name}](#{_anchor(info.name)}) | {info.equation} | {info.use} |" for info in MODELS.values()]
-    return "\n".join(["| model | equation | when to use it |", "|---|---|---|", *rows, ""]).replace("‖", "∥")
+    return "\n".join(["| model | equation | when to use it |", "|---|---|---|", *rows, ""])
 
 
 def _section(info: ModelInfo) -> str:

@@ -96,6 +96,14 @@ class Pattern:
             torch.argsort(self.transpose),
         )
 
+    @cached_property
+    def across(self) -> Pattern:
+        """The square pattern in which node ``N + i`` listens as node ``i`` does here and nobody else listens.
+
+        On it one evaluation couples states ``[others; own]`` of two moments or two angles.
+        """
+        return Pattern.from_sorted(self.row + self.num_rows, self.col, 2 * self.num_rows, 2 * self.num_rows)
+
     def of_row(self, rows: Tensor) -> Tensor:
         """Give each entry what belongs to its row: ``[num_rows, ...]`` to ``[E, ...]``."""
         # Not rows[self.row]: the gradient of that adds with atomics on several threads, in no fixed order.

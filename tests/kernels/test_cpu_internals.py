@@ -14,8 +14,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kuramotognn.kernels.cpu import balanced_chunks, lanes, plan_flow
+from kuramotognn.kernels.cpu import balanced_chunks, plan_flow
 from kuramotognn.kernels.cpu.jit import share_out
+from kuramotognn.kernels.cpu.lanes import rows, unit
 from kuramotognn.kernels.cpu.stages import show
 from kuramotognn.kernels.cpu.trig import sincos
 from kuramotognn.kernels.cpu.workspace import Workspace, workspace
@@ -25,12 +26,12 @@ PRECISIONS = pytest.mark.parametrize(("dtype", "bound"), [(np.float32, 3e-7), (n
 
 def sine_and_cosine(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What nodes of these phases show their neighbours; all lanes hold the same phase."""
-    width = lanes(x.dtype.type)
-    states = np.repeat(x[None, :, None], width, axis=2)
-    features = np.empty((2, x.size, 2, width), x.dtype)
-    show(False, 0, x.size, states, features)
-    assert np.array_equal(features[0, ..., :1].repeat(width, axis=2), features[0], equal_nan=True)
-    return features[0, :, 0, 0], features[0, :, 1, 0]
+    width = 2 * unit(x.dtype.type)
+    states = np.repeat(x[:, None], width, axis=1)
+    features = np.empty((x.size, 2, width), x.dtype)
+    show(0, x.size, rows(states, width), rows(features, width), rows(features[:0], width))
+    assert np.array_equal(features[..., :1].repeat(width, axis=2), features, equal_nan=True)
+    return features[:, 0, 0], features[:, 1, 0]
 
 
 @PRECISIONS

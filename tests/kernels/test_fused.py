@@ -366,7 +366,7 @@ def test_bits_of_a_flow_whose_rows_are_shared(
 ) -> None:
     """Fewer tiles than threads: the threads share the rows of each stage."""
     set_threads(1)
-    alone = results_of_everything(linear, dtype, 5, memory=1)
+    alone = results_of_everything(linear, dtype, 3, memory=1)
     monkeypatch.setattr(cpu_flow, "SHARED_STAGE", 0)
     shared, share_rows = [], cpu_flow.share_rows
 
@@ -375,7 +375,7 @@ def test_bits_of_a_flow_whose_rows_are_shared(
         share_rows(function, *arguments)
 
     monkeypatch.setattr(cpu_flow, "share_rows", record)
-    first, *others = repeated(lambda: results_of_everything(linear, dtype, 5, memory=1), set_threads)
+    first, *others = repeated(lambda: results_of_everything(linear, dtype, 3, memory=1), set_threads)
     assert "stages" in shared, "the rows of a stage were not shared"
     assert_same_bits(first, alone)
     for other in others:

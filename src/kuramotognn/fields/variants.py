@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -13,17 +14,34 @@ from kuramotognn.fields.base import DelayedDynamics, Dynamics
 from kuramotognn.fields.coupling import Adjacency
 from kuramotognn.fields.kuramoto import KuramotoDynamics, PhaseField
 from kuramotognn.graph import Graph, Pattern
-from kuramotognn.kernels import CoupledSystem, spmm
+from kuramotognn.kernels import CoupledSystem
 from kuramotognn.typing import EdgeWeight, Nodes
 
 
-def pull(pattern: Pattern, a: EdgeWeight, others: Nodes, own: Nodes) -> Nodes:
-    r"""The sum :math:`\sum_j a_{ij} \sin(p_j - q_i)` of the others' phases ``p`` and one's own ``q``.
+@dataclass(frozen=True, eq=False)
+class Listening:
+    r"""The velocity :math:`\omega_i + K \sum_j a_{ij} \sin(p_j - q_i)` for others' phases ``p`` and one's own ``q``.
 
-    By the addition theorem one sparse product, :math:`\cos q_i (A \sin P)_i - \sin q_i (A \cos P)_i`.
+    Two copies of the nodes, of which the second listens to the first, make it an evaluation like any other: one fused
+    sparse product, :math:`\cos q_i (A \sin P)_i - \sin q_i (A \cos P)_i`.
     """
-    a_s, a_c = spmm(pattern, a, torch.cat([others.sin(), others.cos()], dim=-1)).chunk(2, dim=-1)
-    return own.cos() * a_s - own.sin() * a_c
+
+    pattern: Pattern
+    a: EdgeWeight
+    omega: Nodes
+    coupling: float
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Couplings and natural frequencies."""
+        return (self.a, self.omega)
+
+    def _turn(self, others: Nodes, own: Nodes) -> Nodes:
+        return self._system(torch.cat([others, own]))[len(own) :]
+
+    @cached_property
+    def _system(self) -> CoupledSystem:
+        drive = torch.cat([torch.zeros_like(self.omega), self.omega])
+        return CoupledSystem(self.pattern.across, self.a, drive, self.coupling)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,22 +125,14 @@ class TimeVaryingKuramoto(PhaseField):
 
 
 @dataclass(frozen=True, eq=False)
-class SakaguchiDynamics(Dynamics):
+class SakaguchiDynamics(Listening, Dynamics):
     r""":math:`\dot x_i = \omega_i + K \sum_j a_{ij} \sin(x_j - x_i - \lambda)`, all but ``x`` settled."""
 
-    pattern: Pattern
-    a: EdgeWeight
-    omega: Nodes
-    coupling: float
     lag: float
 
     def __call__(self, t: float | Tensor, x: Nodes) -> Nodes:
         """The velocity of the phases ``x``."""
-        return torch.add(self.omega, pull(self.pattern, self.a, x, x + self.lag), alpha=self.coupling)
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Couplings and natural frequencies."""
-        return (self.a, self.omega)
+        return self._turn(x, x + self.lag)
 
 
 class Sakaguchi(PhaseField):
@@ -158,22 +168,14 @@ class Sakaguchi(PhaseField):
 
 
 @dataclass(frozen=True, eq=False)
-class DelayedKuramotoDynamics(DelayedDynamics):
+class DelayedKuramotoDynamics(Listening, DelayedDynamics):
     r""":math:`\dot x_i = \omega_i + K \sum_j a_{ij} \sin(x_j(t - \tau) - x_i(t))`, all but ``x`` settled."""
 
-    pattern: Pattern
-    a: EdgeWeight
-    omega: Nodes
-    coupling: float
     delay: float
 
     def velocity(self, t: float | Tensor, x: Nodes, past: Nodes) -> Nodes:
         """The velocity of the phases ``x`` that were ``past`` before the delay."""
-        return torch.add(self.omega, pull(self.pattern, self.a, past, x), alpha=self.coupling)
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Couplings and natural frequencies."""
-        return (self.a, self.omega)
+        return self._turn(past, x)
 
 
 class DelayedKuramoto(PhaseField):

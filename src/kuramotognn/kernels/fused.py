@@ -76,8 +76,8 @@ field_op = torch.library.custom_op("kuramotognn::field", _field, mutates_args=()
 def _(
     layout: Sequence[Tensor], a: Tensor, x: Tensor, drive: Tensor, strength: Tensor, linear: bool
 ) -> tuple[Tensor, Tensor]:
-    lanes = cpu.lanes(_numpy_type(x.dtype))
-    gain = x.new_empty(0) if linear else x.new_empty(-(-x.size(1) // lanes), x.size(0), lanes)
+    plan = cpu.plan_flow(x.size(0), x.size(1), 1, 1, dtype=_numpy_type(x.dtype))
+    gain = x.new_empty(0 if linear else x.size(0) * plan.columns)
     return torch.empty_like(x, memory_format=torch.contiguous_format), gain
 
 

@@ -478,7 +478,7 @@ MODELS = (
     ModelInfo(
         name="gat",
         settings=GATSettings,
-        equation="x_i' = σ(‖_h Σ_j α^h_ij W^h x_j + b),  α^h_ij = softmax_j LeakyReLU(p_h·W^h x_i + q_h·W^h x_j)",
+        equation="x_i' = σ(∥_h Σ_j α^h_ij W^h x_j + b),  α^h_ij = softmax_j LeakyReLU(p_h·W^h x_i + q_h·W^h x_j)",
         reference="Veličković et al., ICLR 2018, arXiv:1710.10903",
         cost="a layer: O(N d²), attention and messages of every edge and head O(E d) with E × d temporaries",
         use="when neighbours matter unequally",

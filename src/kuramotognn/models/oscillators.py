@@ -384,7 +384,7 @@ MODELS = (
         reference="Sakaguchi and Kuramoto, Prog. Theor. Phys. 76 (1986) 576",
         cost="as kuramotognn, and sine and cosine once more",
         use="frustrated synchrony: locked nodes turn slower than their frequencies; λ = 0 is kuramotognn",
-        fused="each evaluation's sparse product",
+        fused="each evaluation",
     ),
     ModelInfo(
         name="kuramotognn-delay",
@@ -393,7 +393,7 @@ MODELS = (
         reference="Yeung and Strogatz, Phys. Rev. Lett. 82 (1999) 648",
         cost="as kuramotognn, and sine and cosine once more; fixed steps no longer than τ",
         use="signals that take time; τ = 0 is kuramotognn",
-        fused="each evaluation's sparse product",
+        fused="each evaluation",
     ),
     ModelInfo(
         name="kuramotognn-adaptive",

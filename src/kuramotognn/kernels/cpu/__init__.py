@@ -1,8 +1,8 @@
 """Fused kernels for CPUs: numba on numpy arrays, compiled on first use and cached on disk."""
 
 from kuramotognn.kernels.cpu.attention import attention, attention_vjp
-from kuramotognn.kernels.cpu.flow import flow_backward, flow_forward, rhs, rhs_vjp
-from kuramotognn.kernels.cpu.lanes import lanes
+from kuramotognn.kernels.cpu.field import rhs, rhs_vjp
+from kuramotognn.kernels.cpu.flow import flow_backward, flow_forward
 from kuramotognn.kernels.cpu.layout import Layout, balanced_chunks
 from kuramotognn.kernels.cpu.plan import FlowPlan, plan_flow
 from kuramotognn.kernels.cpu.sparse import sampled_product, spmm, spmm_transposed
@@ -23,7 +23,6 @@ __all__ = [
     "balanced_chunks",
     "flow_backward",
     "flow_forward",
-    "lanes",
     "plan_flow",
     "rhs",
     "rhs_vjp",

@@ -1,7 +1,7 @@
 """Whole integrations on numpy arrays: forward, and the exact discrete adjoint.
 
-The columns of the state never meet (except in the gradient of the couplings), so it is cut into tiles of L columns, a
-cache line per node, and a tile is integrated to the end before the next begins. It stays in cache while neighbours
+The columns of the state never meet (except in the gradient of the couplings), so it is cut into tiles, a cache line or
+half of one per node, and a tile is integrated to the end before the next begins. It stays in cache while neighbours
 are gathered, and a row of it stays in vector registers from the first neighbour to the features of the next state.
 Threads take tiles each, without waiting for each other; where there are fewer tiles than threads, they share the
 rows of every stage.
@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kuramotognn.kernels.cpu.jit import kernel, share_out, share_rows, thread_count
+from kuramotognn.kernels.cpu.lanes import rows
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.packing import pack, unpack
-from kuramotognn.kernels.cpu.plan import FlowPlan, plan_flow
+from kuramotognn.kernels.cpu.plan import FlowPlan, Tile
 from kuramotognn.kernels.cpu.stages import backward, forward, show, show_adjoint
 from kuramotognn.kernels.cpu.workspace import workspace
 
@@ -37,67 +38,100 @@ def _put_sum(values, perm, out):
         out[perm[e]] = acc
 
 
-class _Flow(NamedTuple):
-    """The arguments that every kernel call of one integration shares."""
+def taken(a, places):
+    """a[places], in memory that is used again."""
+    out = workspace.empty(a.shape, a.dtype)
+    _take(a, places, out)
+    return out
+
+
+def for_tiles(layout, plan, function):
+    """Call function(number, by_rows) for every tile: side by side, or one by one with threads inside."""
+    tiles = plan.tiles
+    if len(tiles) < thread_count() and layout.col.size + layout.n > SHARED_STAGE:
+        for number in range(len(tiles)):
+            function(number, True)
+    else:
+        work = (layout.col.size + layout.n) * plan.columns * plan.steps * plan.stages
+        share_out(function, [(number, False) for number in range(len(tiles))], work=work)
+
+
+class EdgeSums:
+    """What the adjoints of the tiles add up to: each tile has its own row, and rows are added in order."""
+
+    def __init__(self, layout, tiles, a, strength, linear):
+        self.layout, self.a, self.strength, self.linear = layout, a, strength, linear
+        self.dots = workspace.zeros((len(tiles), a.size), a.dtype)
+        self.row_strength = np.zeros((len(tiles), layout.n if linear else 0), np.float64)
+
+    def of_tile(self, number):
+        """(dots [E], row_strength [N or 0])."""
+        return self.dots[number], self.row_strength[number]
+
+    def gradients(self):
+        """(grad_a [E], grad_strength)."""
+        grad_a = workspace.zeros(self.a.shape, self.a.dtype)
+        if len(self.dots):
+            _put_sum(self.dots, self.layout.t_perm, grad_a)
+        if self.linear:
+            grad_strength = float(self.row_strength.sum())
+        else:
+            # The interaction is linear in a: its sum with the gradient is <a, dots>. Not np.dot: BLAS starts threads.
+            grad_strength = float(np.multiply(self.a, grad_a, dtype=np.float64).sum())
+        grad_a *= self.strength
+        return grad_a, grad_strength
+
+
+class _TileFlow(NamedTuple):
+    """One tile's integration; arrays are rows of the tile."""
 
     layout: Layout
     plan: FlowPlan
+    tile: Tile
     coef: Array
     strength: np.floating[Any]
+    by_rows: bool
+
+    def rows(self, numbers):
+        """Numbers as rows of this tile."""
+        return rows(numbers, self.tile.width)
+
+    def scratch(self, count):
+        """`count` uninitialised rows per node."""
+        return self.rows(workspace.empty((count * self.plan.n * self.tile.width,), self.coef.dtype))
+
+    def part(self, numbers, each=1):
+        """This tile's rows of an array that holds `each` numbers per node and column."""
+        return self.rows(self.plan.part(numbers, self.tile, each))
 
     @property
-    def dtype(self):
-        return self.coef.dtype
+    def planes(self):
+        return 1 if self.plan.linear else 2
 
-    def tile(self, *lead):
-        """Uninitialised [*lead, N, L]."""
-        return workspace.empty((*lead, self.plan.n, self.plan.tile), self.dtype)
+    @property
+    def no_gains(self):
+        """What kernels take for the gains when none are kept."""
+        return None if self.plan.linear else self.scratch(0)
 
-    def features(self, *lead):
-        """Uninitialised [*lead, N, P, L]."""
-        planes = 1 if self.plan.linear else 2
-        return workspace.empty((*lead, self.plan.n, planes, self.plan.tile), self.dtype)
+    def tape_views(self, tape, steps):
+        """(states, gains) of a fully kept stretch."""
+        end = self.plan.slots(steps) * self.plan.n
+        return tape[:end], None if self.plan.linear else tape[end:]
 
-    def pack(self, x):
-        """[T, N, L] from [N, d]."""
-        out = self.tile(self.plan.n_tiles)
-        pack(x, self.layout, out)
-        return out
-
-    def unpack(self, tiles):
-        """[N, d] from [T, N, L]."""
-        out = workspace.empty((self.plan.n, self.plan.d), self.dtype)
-        unpack(tiles, self.layout, out)
-        return out
-
-    def for_tiles(self, function):
-        """Call function(number, by_rows) for every tile: side by side, or one by one with threads inside."""
-        plan, work_of_stage = self.plan, self.layout.col.size + self.plan.n
-        if plan.n_tiles < thread_count() and work_of_stage > SHARED_STAGE:
-            for number in range(plan.n_tiles):
-                function(number, True)
-        else:
-            share_out(function, [(number, False) for number in range(plan.n_tiles)])
-
-    def run_forward(self, a, drive, steps, states, gains, by_rows, *, from_zero=False):
-        """Fill states [ring, N, L] (slot 0 given) and gains; returns the slot of the end state.
-
-        from_zero adds the increments to zero instead of slot 0: one euler step of size 1 is then the field itself.
-        """
-        linear, passes = self.plan.linear, steps * self.plan.stages
-        features, slopes = self.features(2), self.tile(self.plan.stages - 1)
-        show(linear, 0, self.plan.n, states, features)
-        if from_zero:
-            states[0] = 0
+    def run_forward(self, a, drive, steps, states, gains):
+        """Fill states [ring, N] (slot 0 given) and gains; returns the first row of the end state."""
+        passes = steps * self.plan.stages
+        features, slopes = self.scratch(2 * self.planes), self.scratch(self.plan.stages - 1)
+        show(0, self.plan.n, states, features, gains)
 
         def stages(lo, hi, first, last):
             forward(
-                linear,
                 first,
                 last,
                 passes,
                 lo,
                 hi,
+                gains is not None and gains.size > 0,
                 self.layout.rowptr,
                 self.layout.col,
                 a,
@@ -110,21 +144,21 @@ class _Flow(NamedTuple):
                 slopes,
             )
 
-        _march(stages, passes, self.layout.chunks, by_rows)
-        return passes % states.shape[0]
+        self._march(stages, passes, self.layout.chunks)
+        return passes % (states.size // self.plan.n) * self.plan.n
 
-    def run_backward(self, t_a, steps, states, gains, lam, grad_drive, dots, row_strength, by_rows, *, carry=1):
-        """Pull lam [N, L] back over `steps` steps in place and add to the other gradients.
-
-        carry=0 leaves out the identity part of a step, so one euler step of size 1 gives the field's own vjp.
-        """
-        linear, passes = self.plan.linear, steps * self.plan.stages
-        mus, query, sources = self.tile(self.plan.stages - 1), self.features(), self.features(2)
-        show_adjoint(linear, self.coef, passes - 1, 0, self.plan.n, states, lam, mus, query, sources)
+    def run_backward(self, t_a, steps, states, gains, lam, grad_drive, dots, row_strength):
+        """Pull lam [N] back over `steps` steps in place and add to the other gradients."""
+        passes = steps * self.plan.stages
+        mus, query, sources = (
+            self.scratch(self.plan.stages - 1),
+            self.scratch(self.planes),
+            self.scratch(2 * self.planes),
+        )
+        show_adjoint(0, self.plan.n, self.coef, passes - 1, states, gains, lam, mus, query, sources)
 
         def stages(lo, hi, first, last):
             backward(
-                linear,
                 first,
                 last,
                 passes,
@@ -135,7 +169,6 @@ class _Flow(NamedTuple):
                 t_a,
                 self.strength,
                 self.coef,
-                self.dtype.type(carry),
                 states,
                 gains,
                 lam,
@@ -147,45 +180,31 @@ class _Flow(NamedTuple):
                 row_strength,
             )
 
-        _march(stages, passes, self.layout.t_chunks, by_rows)
+        self._march(stages, passes, self.layout.t_chunks)
 
-    def tape_views(self, flat, steps):
-        """(states, gains) of a fully kept stretch, as views of a flat array."""
-        n, slots, tile = self.plan.n, self.plan.slots(steps), self.plan.tile
-        states = flat[: slots * n * tile].reshape(slots, n, tile)
-        if self.plan.linear:
-            return states, self.no_gains
-        return states, flat[slots * n * tile :][: (slots - 1) * n * tile].reshape(slots - 1, n, tile)
+    def _march(self, stages, passes, chunks):
+        """All stages at once for all rows, or one after the other with the rows shared among the threads."""
+        if not self.by_rows:
+            stages(chunks[0], chunks[-1], 0, passes)
+            return
+        for m in range(passes):
+            share_rows(stages, chunks, m, m + 1)
 
-    @property
-    def no_gains(self):
-        return np.empty((1, 0, self.plan.tile), self.dtype)
-
-    def checkpoints(self, tape):
-        """[segments, N, L], the kept states of a tile."""
-        return tape.reshape(-1, self.plan.n, self.plan.tile)
-
-    def recall(self, a, drive, tape, segment, steps, by_rows):
+    def recall(self, a, drive, tape, segment, steps):
         """(states, gains) of a segment: from the tape, or recomputed from its checkpoint."""
         if self.plan.keeps_all:
             return self.tape_views(tape, steps)
-        states, gains = self.tape_views(self.tile(self.plan.tape_rows(steps)).reshape(-1), steps)
-        states[0] = self.checkpoints(tape)[segment]
-        self.run_forward(a, drive, steps, states, gains, by_rows)
+        states, gains = self.tape_views(self.scratch(self.plan.tape_rows(steps)), steps)
+        n = self.plan.n
+        states[:n] = tape[segment * n : (segment + 1) * n]
+        self.run_forward(a, drive, steps, states, gains)
         return states, gains
 
 
-def _march(stages, passes, chunks, by_rows):
-    """All stages at once for all rows, or one after the other with the rows shared among the threads."""
-    if not by_rows:
-        stages(chunks[0], chunks[-1], 0, passes)
-        return
-    for m in range(passes):
-        share_rows(stages, chunks, m, m + 1)
-
-
-def _make_flow(layout, plan, coef, strength, dtype):
-    return _Flow(layout, plan, np.ascontiguousarray(coef, dtype), np.dtype(dtype).type(strength))
+def _tile_flows(layout, plan, coef, strength, dtype):
+    """A function from (number of tile, by_rows) to its flow."""
+    coef, strength, tiles = np.ascontiguousarray(coef, dtype), np.dtype(dtype).type(strength), plan.tiles
+    return lambda number, by_rows: _TileFlow(layout, plan, tiles[number], coef, strength, by_rows)
 
 
 def flow_forward(
@@ -204,29 +223,32 @@ def flow_forward(
     a [E] coupling values in CSR order, drive [N, d], coef [S, S] the step-sized Runge-Kutta table (see `stages`).
     Returns (x_T [N, d], tape): the tape is a flat array of plan.tape_size for `flow_backward`, empty if not keep.
     """
-    flow = _make_flow(layout, plan, coef, strength, x0.dtype)
-    tape = workspace.empty((plan.n_tiles, plan.tape_size // max(plan.n_tiles, 1) if keep else 0), x0.dtype)
-    own_a, drives, ends = _taken(a, layout.entries), flow.pack(drive), flow.tile(plan.n_tiles)
+    flow_of = _tile_flows(layout, plan, coef, strength, x0.dtype)
+    tape = workspace.empty((plan.tape_size if keep else 0,), x0.dtype)
+    own_a, drives = taken(a, layout.entries), pack(drive, layout, plan)
     # KuramotoGNN starts from its own natural frequencies.
-    starts = drives if x0.ctypes.data == drive.ctypes.data else flow.pack(x0)
+    starts = drives if x0.ctypes.data == drive.ctypes.data else pack(x0, layout, plan)
+    ends, n = workspace.empty(drives.shape, x0.dtype), plan.n
 
     def integrate(number, by_rows):
+        flow = flow_of(number, by_rows)
+        kept, own_drive = flow.part(tape, plan.kept) if keep else None, flow.part(drives)
         if keep and plan.keeps_all:
-            states, gains = flow.tape_views(tape[number], plan.steps)
-            states[0] = starts[number]
-            end = flow.run_forward(own_a, drives[number], plan.steps, states, gains, by_rows)
+            states, gains = flow.tape_views(kept, plan.steps)
+            states[:n] = flow.part(starts)
+            end = flow.run_forward(own_a, own_drive, plan.steps, states, gains)
         else:
-            states, end = flow.tile(plan.stages + 1), 0
-            states[0] = starts[number]
+            states, end = flow.scratch(plan.stages + 1), 0
+            states[:n] = flow.part(starts)
             for segment, (first, last) in enumerate(plan.segments):
-                states[0] = states[end]
+                states[:n] = states[end : end + n]
                 if keep:
-                    flow.checkpoints(tape[number])[segment] = states[0]
-                end = flow.run_forward(own_a, drives[number], last - first, states, flow.no_gains, by_rows)
-        ends[number] = states[end]
+                    kept[segment * n : (segment + 1) * n] = states[:n]
+                end = flow.run_forward(own_a, own_drive, last - first, states, flow.no_gains)
+        flow.part(ends)[:] = states[end : end + n]
 
-    flow.for_tiles(integrate)
-    return flow.unpack(ends), tape.reshape(-1)
+    for_tiles(layout, plan, integrate)
+    return unpack(ends, layout, plan), tape
 
 
 def flow_backward(
@@ -243,109 +265,21 @@ def flow_backward(
 
     Returns (grad_x0 [N, d], grad_a [E], grad_drive [N, d], grad_strength float).
     """
-    flow = _make_flow(layout, plan, coef, strength, grad_out.dtype)
-    own_a, t_a, sums = _taken(a, layout.entries), _taken(a, layout.t_perm), _Sums(flow, a)
-    lams, drive_sums = flow.pack(grad_out), flow.tile(plan.n_tiles)
-    drives = drive_sums if plan.keeps_all else flow.pack(drive)  # Looked at by a recomputation only.
-    tapes = tape.reshape(plan.n_tiles, -1)
+    flow_of = _tile_flows(layout, plan, coef, strength, grad_out.dtype)
+    own_a, t_a = taken(a, layout.entries), taken(a, layout.t_perm)
+    sums = EdgeSums(layout, plan.tiles, a, grad_out.dtype.type(strength), plan.linear)
+    lams = pack(grad_out, layout, plan)
+    drive_sums = workspace.empty(lams.shape, lams.dtype)
+    drives = drive_sums if plan.keeps_all else pack(drive, layout, plan)  # Looked at by a recomputation only.
 
     def pull_back(number, by_rows):
-        drive_sums[number] = 0
+        flow = flow_of(number, by_rows)
+        plan.part(drive_sums, flow.tile).fill(0)
+        gradients = (flow.part(lams), flow.part(drive_sums), *sums.of_tile(number))
         for segment, (first, last) in reversed(list(enumerate(plan.segments))):
-            states, gains = flow.recall(own_a, drives[number], tapes[number], segment, last - first, by_rows)
-            gradients = (lams[number], drive_sums[number], *sums.of_tile(number))
-            flow.run_backward(t_a, last - first, states, gains, *gradients, by_rows)
+            states, gains = flow.recall(own_a, flow.part(drives), flow.part(tape, plan.kept), segment, last - first)
+            flow.run_backward(t_a, last - first, states, gains, *gradients)
 
-    flow.for_tiles(pull_back)
+    for_tiles(layout, plan, pull_back)
     grad_a, grad_strength = sums.gradients()
-    return flow.unpack(lams), grad_a, flow.unpack(drive_sums), grad_strength
-
-
-class _Sums:
-    """What the adjoints of the tiles add up to: each tile has its own row, and rows are added in order."""
-
-    def __init__(self, flow, a):
-        plan = flow.plan
-        self.flow, self.a = flow, a
-        self.dots = workspace.zeros((plan.n_tiles, a.size), flow.dtype)
-        self.row_strength = np.zeros((plan.n_tiles, plan.n if plan.linear else 0), np.float64)
-
-    def of_tile(self, number):
-        return self.dots[number], self.row_strength[number]
-
-    def gradients(self):
-        """(grad_a [E], grad_strength)."""
-        flow, grad_a = self.flow, workspace.zeros(self.a.shape, self.a.dtype)
-        if flow.plan.n_tiles:
-            _put_sum(self.dots, flow.layout.t_perm, grad_a)
-        if flow.plan.linear:
-            grad_strength = float(self.row_strength.sum())
-        else:
-            # The interaction is linear in a: its sum with the gradient is <a, dots>. Not np.dot: BLAS starts threads.
-            grad_strength = float(np.multiply(self.a, grad_a, dtype=np.float64).sum())
-        grad_a *= flow.strength
-        return grad_a, grad_strength
-
-
-def _taken(a, places):
-    """a[places], in memory that is used again."""
-    out = workspace.empty(a.shape, a.dtype)
-    _take(a, places, out)
-    return out
-
-
-_WHOLE_STEP = np.ones((1, 1))
-
-
-def rhs(
-    layout: Layout,
-    a: Array,
-    x: Array,
-    drive: Array,
-    strength: float,
-    *,
-    linear: bool = False,
-    keep: bool = True,
-) -> tuple[Array, Array | None]:
-    """(f [N, d], gain): the field at x [N, d]. gain [T, N, L] is what `rhs_vjp` needs (None if linear or not keep)."""
-    plan = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype)
-    flow = _make_flow(layout, plan, _WHOLE_STEP, strength, x.dtype)
-    gain = None if linear or not keep else workspace.empty((plan.n_tiles, plan.n, plan.tile), x.dtype)
-    own_a, drives, values = _taken(a, layout.entries), flow.pack(drive), flow.tile(plan.n_tiles)
-    starts = drives if x.ctypes.data == drive.ctypes.data else flow.pack(x)
-
-    def evaluate(number, by_rows):
-        states = flow.tile(2)
-        states[0] = starts[number]
-        gains = flow.no_gains if gain is None else gain[number : number + 1]
-        flow.run_forward(own_a, drives[number], 1, states, gains, by_rows, from_zero=True)
-        values[number] = states[1]
-
-    flow.for_tiles(evaluate)
-    return flow.unpack(values), gain
-
-
-def rhs_vjp(
-    layout: Layout,
-    a: Array,
-    x: Array,
-    strength: float,
-    grad_out: Array,
-    *,
-    linear: bool = False,
-    gain: Array | None = None,
-) -> tuple[Array, Array, float]:
-    """(grad_x [N, d], grad_a [E], grad_strength) of `rhs`; grad_drive is grad_out. `gain` is what `rhs` gave."""
-    plan = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype)
-    flow = _make_flow(layout, plan, _WHOLE_STEP, strength, x.dtype)
-    t_a, sums = _taken(a, layout.t_perm), _Sums(flow, a)
-    states, lams, drive_sum = flow.pack(x), flow.pack(grad_out), flow.tile(plan.n_tiles)
-
-    def pull_back(number, by_rows):
-        drive_sum[number] = 0
-        gains = flow.no_gains if gain is None else gain[number : number + 1]
-        gradients = (lams[number], drive_sum[number], *sums.of_tile(number))
-        flow.run_backward(t_a, 1, states[number : number + 1], gains, *gradients, by_rows, carry=0)
-
-    flow.for_tiles(pull_back)
-    return flow.unpack(lams), *sums.gradients()
+    return unpack(lams, layout, plan), grad_a, unpack(drive_sums, layout, plan), grad_strength

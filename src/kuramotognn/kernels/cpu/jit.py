@@ -5,6 +5,7 @@ to the same number, so the bits do not depend on how many threads there are. Thi
 loops, and it lets the team be torch's own (:mod:`kuramotognn.kernels.cpu.team`).
 """
 
+import math
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
@@ -15,13 +16,14 @@ from numba import njit
 
 from kuramotognn.kernels.cpu.team import run_team
 
-__all__ = ["kernel", "loop", "share_out", "share_rows", "thread_count"]
+__all__ = ["kernel", "loop", "part", "share_out", "share_rows", "thread_count"]
 
 # Loops over plain arrays (attention, sparse features): `contract` gives FMA, `reassoc` lets dot products vectorise. No
 # `nnan` or `ninf`: NaN and inf must reach the output. The flow's kernels use explicit lanes and need no such licence.
 LOOP_MATH = {"contract", "reassoc", "nsz"}
 
 kernel = njit(cache=True, nogil=True)
+part = njit(forceinline=True)  # Of a kernel: a call would empty the vector registers.
 loop = njit(cache=True, nogil=True, fastmath=LOOP_MATH)
 
 
@@ -30,10 +32,16 @@ def thread_count() -> int:
     return torch.get_num_threads()
 
 
-def share_out(function: Callable[..., None], shares: Iterable[tuple[object, ...]]) -> None:
-    """Call ``function(*share)`` for every share, on :func:`thread_count` threads, this one among them."""
+SHARED_WORK = 3_000_000  # Numbers to be touched that are worth waking the other threads for: a millisecond's work.
+
+
+def share_out(function: Callable[..., None], shares: Iterable[tuple[object, ...]], *, work: float = math.inf) -> None:
+    """Call ``function(*share)`` for every share, on :func:`thread_count` threads, this one among them.
+
+    Little ``work`` is not shared: waking a team and passing the interpreter's lock around would take longer.
+    """
     waiting = list(shares)
-    threads = min(thread_count(), len(waiting))
+    threads = min(thread_count(), len(waiting)) if work > SHARED_WORK else 1
     if threads <= 1:
         for share in waiting:
             function(*share)
@@ -57,10 +65,12 @@ def share_out(function: Callable[..., None], shares: Iterable[tuple[object, ...]
         raise failures[0]
 
 
-def share_rows(function: Callable[..., None], bounds: np.ndarray[Any, Any], *arguments: object) -> None:
+def share_rows(
+    function: Callable[..., None], bounds: np.ndarray[Any, Any], *arguments: object, work: float = math.inf
+) -> None:
     """Call ``function(lo, hi, *arguments)`` on ranges of rows of about equal work, one for each thread.
 
     ``bounds`` are the fine-grained shares of equal work of a layout.
     """
     picked = bounds[np.linspace(0, bounds.size - 1, thread_count() + 1).astype(np.intp)]
-    share_out(function, [(lo, hi, *arguments) for lo, hi in pairwise(picked) if lo < hi])
+    share_out(function, [(lo, hi, *arguments) for lo, hi in pairwise(picked) if lo < hi], work=work)

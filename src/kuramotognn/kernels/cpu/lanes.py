@@ -1,10 +1,12 @@
-"""A numba type for one tile row of a state: an LLVM vector that stays in registers.
+"""A numba type for one row of a tile: an LLVM vector that stays in registers.
 
 Left to itself LLVM vectorises the same loops, but with alias checks, scalar remainders and the accumulator in memory:
-about twice as slow at four neighbours a row.
+about twice as slow at four neighbours a row. Kernels walk bare pointers (:func:`pointer`), to rows of a width that is
+part of the type (:func:`rows`): numba's arrays would be counted at every call of a helper, which empties the registers.
 """
 
 import operator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,110 +15,198 @@ from numba import types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-TILE_BYTES = 64
+from kuramotognn.kernels.cpu.layout import Array
+
+UNIT_BYTES = 32  # Half a cache line; a tile is one or two units wide.
+LINE_BYTES = 64
 
 
-def lanes(dtype: type[np.floating[Any]]) -> int:
-    """Columns per tile, L."""
-    return TILE_BYTES // np.dtype(dtype).itemsize
+def unit(dtype: type[np.floating[Any]]) -> int:
+    """Columns in a unit."""
+    return UNIT_BYTES // np.dtype(dtype).itemsize
+
+
+@lru_cache
+def _row_type(dtype: np.dtype[Any], width: int) -> np.dtype[Any]:
+    return np.dtype([("lanes", dtype, (width,))])
+
+
+def rows(array: Array, width: int) -> Array:
+    """A contiguous array as a flat array of rows of `width` numbers, for `load` and `store`."""
+    return array.reshape(-1).view(_row_type(array.dtype, width))
 
 
 class Lanes(types.Type):
-    """L numbers of one row, held in vector registers."""
+    """The numbers of one row, held in vector registers."""
 
-    def __init__(self, dtype):
-        self.dtype = dtype
-        super().__init__(f"Lanes({dtype}, {TILE_BYTES})")
+    def __init__(self, dtype, width):
+        self.dtype, self.width = dtype, width
+        super().__init__(f"Lanes({dtype}, {width})")
 
+    @property
+    def vector(self):
+        """The LLVM type."""
+        scalar = ir.FloatType() if self.dtype == types.float32 else ir.DoubleType()
+        return ir.VectorType(scalar, self.width)
 
-def _vector_type(ty):
-    scalar = ir.FloatType() if ty.dtype == types.float32 else ir.DoubleType()
-    return ir.VectorType(scalar, TILE_BYTES // (ty.dtype.bitwidth // 8))
+    @property
+    def row_bytes(self):
+        """Bytes from one row to the next."""
+        return self.width * self.dtype.bitwidth // 8
 
 
 @register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager, ty):
-        super().__init__(manager, ty, _vector_type(ty))
+        super().__init__(manager, ty, ty.vector)
 
 
-def _splat(builder, vector_type, scalar):
-    first = builder.insert_element(ir.Constant(vector_type, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), vector_type.count), [0] * vector_type.count)
-    return builder.shuffle_vector(first, ir.Constant(vector_type, ir.Undefined), zeros)
+class Pointer(types.Type):
+    """Where items lie one after the other: numbers, or lanes."""
+
+    def __init__(self, item):
+        self.item = item
+        super().__init__(f"Pointer({item})")
+
+    @property
+    def stride(self):
+        """Bytes from one item to the next."""
+        return self.item.row_bytes if isinstance(self.item, Lanes) else self.item.bitwidth // 8
 
 
-def _row_pointer(context, builder, array_type, array, index_type, index):
-    """Pointer to the lanes at array[index], where index covers every dimension but the last."""
-    view = context.make_array(array_type)(context, builder, value=array)
-    parts = [index]
-    part_types = [index_type]
-    if isinstance(index_type, types.BaseTuple):
-        parts, part_types = [builder.extract_value(index, n) for n in range(len(index_type))], list(index_type)
-    offset = ir.Constant(context.get_value_type(types.intp), 0)
-    for n, (part, ty) in enumerate(zip(parts, part_types, strict=True)):
-        part = context.cast(builder, part, ty, types.intp)
-        offset = builder.add(offset, builder.mul(part, builder.extract_value(view.strides, n)))
-    raw = builder.gep(builder.bitcast(view.data, ir.IntType(8).as_pointer()), [offset])
-    return builder.bitcast(raw, _vector_type(Lanes(array_type.dtype)).as_pointer())
+_BYTE_POINTER = ir.IntType(8).as_pointer()
 
 
-@intrinsic
-def load(typingctx, array, index):
-    """The lanes at array[index]; index covers every dimension but the last."""
-
-    def codegen(context, builder, sig, args):
-        out = builder.load(_row_pointer(context, builder, array, args[0], index, args[1]))
-        out.align = array.dtype.bitwidth // 8
-        return out
-
-    return Lanes(array.dtype)(array, index), codegen
+@register_model(Pointer)
+class _PointerModel(models.PrimitiveModel):
+    def __init__(self, manager, ty):
+        super().__init__(manager, ty, _BYTE_POINTER)
 
 
 @intrinsic
-def store(typingctx, array, index, value):
-    """array[index] = value."""
+def pointer(typingctx, array):
+    """To the first item of an array, which the caller keeps alive; None for None."""
+    if isinstance(array, types.NoneType):
+        return array(array), lambda context, builder, sig, args: context.get_dummy_value()
+    item = array.dtype
+    if isinstance(item, types.Record):
+        row = item.typeof("lanes")
+        item = Lanes(row.dtype, row.shape[0])
 
     def codegen(context, builder, sig, args):
-        pointer = _row_pointer(context, builder, array, args[0], index, args[1])
-        builder.store(args[2], pointer, align=array.dtype.bitwidth // 8)
+        return builder.bitcast(context.make_array(array)(context, builder, value=args[0]).data, _BYTE_POINTER)
+
+    return Pointer(item)(array), codegen
+
+
+def _item(context, builder, sig, args):
+    """Address of the item that the first two arguments, a pointer and an index, mean."""
+    index = context.cast(builder, args[1], sig.args[1], types.intp)
+    return builder.gep(args[0], [builder.mul(index, ir.Constant(index.type, sig.args[0].stride))])
+
+
+def _load(context, builder, address, ty):
+    out = builder.load(builder.bitcast(address, context.get_value_type(ty).as_pointer()))
+    out.align = (ty.dtype if isinstance(ty, Lanes) else ty).bitwidth // 8
+    return out
+
+
+def _store(builder, address, ty, value):
+    align = (ty.dtype if isinstance(ty, Lanes) else ty).bitwidth // 8
+    builder.store(value, builder.bitcast(address, value.type.as_pointer()), align=align)
+
+
+@intrinsic
+def ahead(typingctx, items, count):
+    """A pointer `count` items further on."""
+    return items(items, count), _item
+
+
+@intrinsic
+def at(typingctx, items, index):
+    """items[index]."""
+
+    def codegen(context, builder, sig, args):
+        return _load(context, builder, _item(context, builder, sig, args), items.item)
+
+    return items.item(items, index), codegen
+
+
+@intrinsic
+def put(typingctx, items, index, value):
+    """items[index] = value."""
+
+    def codegen(context, builder, sig, args):
+        _store(builder, _item(context, builder, sig, args), items.item, args[2])
         return context.get_dummy_value()
 
-    return types.void(array, index, value), codegen
+    return types.void(items, index, items.item), codegen
 
 
 @intrinsic
-def at(typingctx, array, index):
-    """array[index] of a vector, without the test for a negative index."""
+def increase(typingctx, numbers, index, value):
+    """numbers[index] += value."""
 
     def codegen(context, builder, sig, args):
-        data = context.make_array(array)(context, builder, value=args[0]).data
-        return builder.load(builder.gep(data, [context.cast(builder, args[1], index, types.intp)]))
-
-    return array.dtype(array, index), codegen
-
-
-@intrinsic
-def increase(typingctx, array, index, value):
-    """array[index] += value of a vector, without the test for a negative index."""
-
-    def codegen(context, builder, sig, args):
-        data = context.make_array(array)(context, builder, value=args[0]).data
-        pointer = builder.gep(data, [context.cast(builder, args[1], index, types.intp)])
-        builder.store(builder.fadd(builder.load(pointer), args[2]), pointer)
+        address = _item(context, builder, sig, args)
+        before = _load(context, builder, address, numbers.item)
+        _store(builder, address, numbers.item, builder.fadd(before, args[2]))
         return context.get_dummy_value()
 
-    return types.void(array, index, array.dtype), codegen
+    return types.void(numbers, index, numbers.item), codegen
 
 
 @intrinsic
-def splat(typingctx, scalar):
-    """One number in every lane."""
+def lanes_at(typingctx, numbers, index, like):
+    """The lanes that begin at numbers[index], as many as `like` points to."""
 
     def codegen(context, builder, sig, args):
-        return _splat(builder, _vector_type(sig.return_type), args[0])
+        return _load(context, builder, _item(context, builder, sig, args), like.item)
 
-    return Lanes(scalar)(scalar), codegen
+    return like.item(numbers, index, like), codegen
+
+
+@intrinsic
+def put_lanes(typingctx, numbers, index, value):
+    """numbers[index], numbers[index + 1], ... = value."""
+
+    def codegen(context, builder, sig, args):
+        _store(builder, _item(context, builder, sig, args), value, args[2])
+        return context.get_dummy_value()
+
+    return types.void(numbers, index, value), codegen
+
+
+@intrinsic(prefer_literal=True)
+def prefetch(typingctx, items, index, count):
+    """Bring `count` (a literal) items from `index` on near: they are needed soon."""
+
+    def codegen(context, builder, sig, args):
+        word = ir.IntType(32)
+        function = builder.module.globals.get("llvm.prefetch.p0") or ir.Function(
+            builder.module, ir.FunctionType(ir.VoidType(), [_BYTE_POINTER, word, word, word]), "llvm.prefetch.p0"
+        )
+        first = _item(context, builder, sig, args)
+        for offset in range(0, count.literal_value * items.stride, LINE_BYTES):
+            line = builder.gep(first, [ir.Constant(ir.IntType(64), offset)])
+            builder.call(function, [line, *(ir.Constant(word, flag) for flag in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(items, index, count), codegen
+
+
+@intrinsic
+def splat(typingctx, like, scalar):
+    """One number in every lane, as many as `like` has or points to."""
+    lanes = like.item if isinstance(like, Pointer) else like
+
+    def codegen(context, builder, sig, args):
+        number = context.cast(builder, args[1], scalar, lanes.dtype)
+        first = builder.insert_element(ir.Constant(lanes.vector, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes.width), [0] * lanes.width)
+        return builder.shuffle_vector(first, ir.Constant(lanes.vector, ir.Undefined), zeros)
+
+    return lanes(like, scalar), codegen
 
 
 @intrinsic
@@ -124,7 +214,7 @@ def total(typingctx, x):
     """Sum of the lanes, by halving: a fixed order."""
 
     def codegen(context, builder, sig, args):
-        vector, count = args[0], _vector_type(x).count
+        vector, count = args[0], x.width
         while count > 1:
             count //= 2
             halves = [ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(n, n + count))) for n in (0, count)]
@@ -156,15 +246,23 @@ def fma(typingctx, a, b, c):
 
 
 @intrinsic
-def nearest(typingctx, x):
-    """Round to the nearest integer."""
-    return x(x), _elementwise("rint")
+def exact_fma(typingctx, a, b, c):
+    """a * b + c with one rounding, on any processor."""
+    return a(a, b, c), _elementwise("fma")
 
 
 @intrinsic
-def floor(typingctx, x):
-    """Round down."""
-    return x(x), _elementwise("floor")
+def flip_odd(typingctx, x, whole):
+    """x, with its sign flipped where the last bit of `whole` is set."""
+
+    def codegen(context, builder, sig, args):
+        bits = x.dtype.bitwidth
+        words = ir.VectorType(ir.IntType(bits), x.width)
+        raw, parity = (builder.bitcast(arg, words) for arg in args)
+        top = builder.shl(parity, ir.Constant(words, [bits - 1] * x.width))
+        return builder.bitcast(builder.xor(raw, top), x.vector)
+
+    return x(x, whole), codegen
 
 
 for _operator, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
@@ -178,3 +276,14 @@ for _operator, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), 
     @lower_builtin(_operator, Lanes, Lanes)
     def _lower_binary(context, builder, sig, args, instruction=_instruction):
         return getattr(builder, instruction)(*args)
+
+
+@infer_global(operator.neg)
+class _LanesNegative(AbstractTemplate):
+    def generic(self, args, kws):
+        return signature(args[0], *args) if isinstance(args[0], Lanes) else None
+
+
+@lower_builtin(operator.neg, Lanes)
+def _lower_negative(context, builder, sig, args):
+    return builder.fneg(args[0])

@@ -1,59 +1,75 @@
 """Between the caller's rows and the kernels' tiles."""
 
+import numpy as np
+
 from kuramotognn.kernels.cpu.jit import kernel, share_rows
-from kuramotognn.kernels.cpu.lanes import load, store
+from kuramotognn.kernels.cpu.lanes import lanes_at, pointer, put_lanes, rows
+from kuramotognn.kernels.cpu.workspace import workspace
 
 
-def pack(x, layout, out):
-    """out [T, N, L] = x [N, d]: whole rows at a time, so that each cache line is read once."""
-    if x.shape[1] % out.shape[2]:
-        share_rows(_pack, layout.chunks, x, layout.order, out)
-    else:
-        share_rows(_pack_whole, layout.chunks, x.reshape(x.shape[0], -1, out.shape[2]), layout.order, out)
+def pack(x, layout, plan):
+    """The columns of x [N, d] tile by tile, rows in the layout's order: numbers [N * columns]."""
+    out = workspace.empty((plan.n * plan.columns,), x.dtype)
+    if out.size:
+        x = padded(x, plan)
+        like = rows(out, plan.unit)
+        share_rows(
+            _pack, layout.chunks, x.reshape(-1), layout.order, plan.columns, plan.wide_columns, like, out, work=out.size
+        )
+    return out
 
 
-def unpack(tiles, layout, out):
-    """out [N, d] = tiles [T, N, L]."""
-    if out.shape[1] % tiles.shape[2]:
-        share_rows(_unpack, layout.chunks, tiles, layout.order, out)
-    else:
-        share_rows(_unpack_whole, layout.chunks, tiles, layout.order, out.reshape(out.shape[0], -1, tiles.shape[2]))
+def unpack(tiles, layout, plan):
+    """x [N, d] from what `pack` made."""
+    out = workspace.empty((plan.n, plan.columns), tiles.dtype)
+    if out.size:
+        like, flat = rows(tiles, plan.unit), out.reshape(-1)
+        share_rows(
+            _unpack, layout.chunks, tiles, layout.order, plan.columns, plan.wide_columns, like, flat, work=out.size
+        )
+    return trimmed(out, plan)
 
 
-@kernel
-def _pack(lo, hi, x, order, out):
-    """out [T, N, L] = the columns of x [N, d] tile by tile, rows in the layout's order, padded with zeros."""
-    tile, d = out.shape[2], x.shape[1]
-    for i in range(lo, hi):
-        row = order[i]
-        for t in range(out.shape[0]):
-            width = min(tile, d - t * tile)
-            for k in range(width):
-                out[t, i, k] = x[row, t * tile + k]
-            for k in range(width, tile):
-                out[t, i, k] = 0
+def padded(x, plan):
+    """x [N, d] with columns of zeros that fill the last unit."""
+    if plan.columns == plan.d:
+        return x
+    out = workspace.empty((plan.n, plan.columns), x.dtype)
+    out[:, : plan.d], out[:, plan.d :] = x, 0
+    return out
 
 
-@kernel
-def _pack_whole(lo, hi, x, order, out):
-    """The same for x [N, T, L], whose columns fill the tiles."""
-    for i in range(lo, hi):
-        for t in range(out.shape[0]):
-            store(out, (t, i), load(x, (order[i], t)))
-
-
-@kernel
-def _unpack_whole(lo, hi, tiles, order, out):
-    for i in range(lo, hi):
-        for t in range(tiles.shape[0]):
-            store(out, (order[i], t), load(tiles, (t, i)))
+def trimmed(x, plan):
+    """x without the columns that `padded` added."""
+    if plan.columns == plan.d:
+        return x
+    out = workspace.empty((plan.n, plan.d), x.dtype)
+    np.copyto(out, x[:, : plan.d])
+    return out
 
 
 @kernel
-def _unpack(lo, hi, tiles, order, out):
-    tile, d = tiles.shape[2], out.shape[1]
+def _pack(lo, hi, x, order, d, wide, like, out):
+    """Whole rows at a time, so that each cache line is read once: first `wide` columns in tiles of two units."""
+    n, unit = out.size // d, out.size // like.size
+    width, source, target = pointer(like), pointer(x), pointer(out)
     for i in range(lo, hi):
-        row = order[i]
-        for t in range(tiles.shape[0]):
-            for k in range(min(tile, d - t * tile)):
-                out[row, t * tile + k] = tiles[t, i, k]
+        row = order[i] * d
+        for c in range(0, wide, 2 * unit):
+            put_lanes(target, n * c + 2 * unit * i, lanes_at(source, row + c, width))
+            put_lanes(target, n * c + 2 * unit * i + unit, lanes_at(source, row + c + unit, width))
+        for c in range(wide, d, unit):
+            put_lanes(target, n * c + unit * i, lanes_at(source, row + c, width))
+
+
+@kernel
+def _unpack(lo, hi, tiles, order, d, wide, like, out):
+    n, unit = out.size // d, out.size // like.size
+    width, source, target = pointer(like), pointer(tiles), pointer(out)
+    for i in range(lo, hi):
+        row = order[i] * d
+        for c in range(0, wide, 2 * unit):
+            put_lanes(target, row + c, lanes_at(source, n * c + 2 * unit * i, width))
+            put_lanes(target, row + c + unit, lanes_at(source, n * c + 2 * unit * i + unit, width))
+        for c in range(wide, d, unit):
+            put_lanes(target, row + c, lanes_at(source, n * c + unit * i, width))

@@ -5,20 +5,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.lanes import lanes
+from kuramotognn.kernels.cpu.lanes import unit
 
 TILES_AT_WORK = 2  # what the length of a segment reckons with; it must not depend on the number of threads
 
 
+class Tile(NamedTuple):
+    """Columns that are integrated together."""
+
+    start: int
+    width: int
+
+
 class FlowPlan(NamedTuple):
-    """How an integration is laid out in memory; a pure function of the sizes, so both directions agree on it."""
+    """How an integration is laid out in memory; a pure function of the sizes, so both directions agree on it.
+
+    Columns are counted in units of half a cache line. Tiles are two units wide, an even number of them, and what
+    remains is cut into tiles of one unit, so that two threads (or four) find the same work.
+    """
 
     n: int
     d: int
     steps: int
     stages: int
     segment: int  # steps between kept states; >= steps keeps everything
-    tile: int  # columns per tile, L
+    unit: int  # columns per unit
     linear: bool
 
     @property
@@ -27,16 +38,32 @@ class FlowPlan(NamedTuple):
         return self.segment >= self.steps
 
     @property
-    def n_tiles(self):
-        """Tiles that cover the columns."""
-        return -(-self.d // self.tile)
+    def columns(self) -> int:
+        """Columns, with those that fill the last unit."""
+        return -(-self.d // self.unit) * self.unit
+
+    @property
+    def wide_columns(self) -> int:
+        """Columns in tiles of two units; they come first."""
+        return self.columns // (4 * self.unit) * 4 * self.unit
+
+    @property
+    def tiles(self) -> list[Tile]:
+        """All tiles, the wide ones first."""
+        wide = [Tile(c, 2 * self.unit) for c in range(0, self.wide_columns, 2 * self.unit)]
+        return wide + [Tile(c, self.unit) for c in range(self.wide_columns, self.columns, self.unit)]
+
+    def part(self, array, tile, each=1):
+        """The numbers of one tile in an array that holds `each` per node and column, tile by tile."""
+        size = self.n * each
+        return array[size * tile.start : size * (tile.start + tile.width)]
 
     def slots(self, steps):
         """Stage inputs (and the end state) that `steps` steps produce."""
         return steps * self.stages + 1
 
     def tape_rows(self, steps):
-        """Slices [N, L] that the adjoint of `steps` steps needs: states, and gains for kuramoto."""
+        """Numbers per node and column that the adjoint of `steps` steps needs: states, and gains for kuramoto."""
         return self.slots(steps) + (0 if self.linear else steps * self.stages)
 
     @property
@@ -47,8 +74,12 @@ class FlowPlan(NamedTuple):
     @property
     def tape_size(self) -> int:
         """Elements of the flat tape that `flow_forward` returns."""
-        rows = self.tape_rows(self.steps) if self.keeps_all else len(self.segments)
-        return rows * self.n * self.tile * self.n_tiles
+        return self.kept * self.n * self.columns
+
+    @property
+    def kept(self) -> int:
+        """Numbers per node and column on the tape."""
+        return self.tape_rows(self.steps) if self.keeps_all else len(self.segments)
 
 
 def plan_flow(
@@ -62,9 +93,13 @@ def plan_flow(
     memory: int | None = None,
 ) -> FlowPlan:
     """FlowPlan that keeps everything when it fits `memory` bytes (None: always), else the cheapest checkpoints."""
-    full = FlowPlan(n, d, steps, stages, max(steps, 1), lanes(dtype), linear)
+    full = FlowPlan(n, d, steps, stages, max(steps, 1), unit(dtype), linear)
     if memory is None or full.tape_size * np.dtype(dtype).itemsize <= memory or steps < 4:
         return full
-    # The checkpoints of all tiles and the recomputed segment of a few: least memory where the two are equal.
-    segment = max(1, round(math.sqrt(full.n_tiles * steps / (TILES_AT_WORK * full.tape_rows(1)))))
-    return full._replace(segment=min(segment, steps - 1))
+    # Longer segments cost less time (each begins with the features of all nodes) and more memory: those of the tiles at
+    # work may take a quarter of it. Least memory is needed where they take as much as the checkpoints of all tiles.
+    row_bytes = full.tape_rows(1) * full.n * 2 * full.unit * np.dtype(dtype).itemsize
+    affordable = memory // 4 // (TILES_AT_WORK * row_bytes)
+    frugal = round(math.sqrt(len(full.tiles) * steps / (TILES_AT_WORK * full.tape_rows(1))))
+    segments = -(-steps // max(affordable, frugal, 1))
+    return full._replace(segment=-(-steps // max(segments, 2)))

@@ -13,144 +13,214 @@ state and that state's features (double buffered). The exact discrete adjoint is
 transpose per stage, which yields the gradients of the state and of the coupling values together. Rows can be shared
 among threads within a stage, tiles for good: no sum is ever shared.
 
-Arrays belong to one tile of L columns:
-    states [ring, N, L]    slot m = n*S + s holds the input of stage s of step n; a ring of S+1 is enough when nothing
+Arrays belong to one tile of the columns and are flat arrays of its rows (:func:`lanes.rows`), here with the shape that
+is meant; P = 2 features for kuramoto, 1 for linear:
+    states [ring, N]       slot m = n*S + s holds the input of stage s of step n; a ring of S+1 is enough when nothing
                            has to be kept
-    gains [slots, N, L]    s (A s) + c (A c) of every stage, all that the adjoint needs besides the states
-    features [2, N, P, L]  double buffered; planes (sin, cos) or (x,)
-    slopes, mus [S-1, N, L]; drive, lam, grad_drive [N, L]; dots [E] in transposed order
+    gains [slots, N]       s (A s) + c (A c) of every stage, all that the adjoint needs besides the states; empty when
+                           nothing has to be kept, None for the linear field, which makes two kernels of each
+    features [2, N, P]     double buffered; (sin, cos) or x
+    slopes, mus [S-1, N]; drive, lam, grad_drive [N]; dots [E] numbers in transposed order
 coef[s, j] is the weight of slope k_j in the state that follows stage s: rows s < S-1 hold h*A[s+1], the last
 row h*b. The adjoint uses the same table read by columns.
 """
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.jit import kernel
-from kuramotognn.kernels.cpu.lanes import at, fma, increase, load, splat, store, total
+from kuramotognn.kernels.cpu.jit import kernel, part
+from kuramotognn.kernels.cpu.lanes import (
+    ahead,
+    at,
+    fma,
+    increase,
+    pointer,
+    prefetch,
+    put,
+    splat,
+    total,
+)
 from kuramotognn.kernels.cpu.trig import sincos
 
+ROWS_AHEAD = 16
+AHEAD = 8  # Entries between asking for a neighbour's row and using it: about what a read from the shared cache takes.
 
-@kernel
-def _show(linear, x, side, i, features):
+
+@part
+def _show(x, i, features, gains):
     """What neighbours see of node i."""
-    if linear:
-        store(features, (side, i, 0), x)
+    if gains is None:
+        put(features, i, x)
     else:
         sin, cos = sincos(x)
-        store(features, (side, i, 0), sin)
-        store(features, (side, i, 1), cos)
+        put(features, 2 * i, sin)
+        put(features, 2 * i + 1, cos)
 
 
-@kernel
-def _gather(first, last, col, val, side, features):
-    """sum over entries e in [first, last) of val[e] * x[col[e]]."""
-    acc = splat(features.dtype.type(0))
+@part
+def _gather(first, last, end, col, val, features):
+    """sum over entries e in [first, last) of val[e] * x[col[e]]; end is the last entry of all."""
+    acc = splat(features, 0)
     for e in range(first, last):
-        acc = fma(splat(at(val, e)), load(features, (side, at(col, e), 0)), acc)
+        prefetch(features, at(col, min(e + AHEAD, end)), 1)
+        acc = fma(splat(features, at(val, e)), at(features, at(col, e)), acc)
     return acc
 
 
-@kernel
-def _gather_pair(first, last, col, val, side, features):
+@part
+def _gather_pair(first, last, end, col, val, features):
     """The same sum for both planes, sin and cos."""
-    acc_sin = splat(features.dtype.type(0))
+    acc_sin = splat(features, 0)
     acc_cos = acc_sin
     for e in range(first, last):
-        j, v = at(col, e), splat(at(val, e))
-        acc_sin = fma(v, load(features, (side, j, 0)), acc_sin)
-        acc_cos = fma(v, load(features, (side, j, 1)), acc_cos)
+        prefetch(features, 2 * at(col, min(e + AHEAD, end)), 2)
+        j, v = at(col, e), splat(features, at(val, e))
+        acc_sin = fma(v, at(features, 2 * j), acc_sin)
+        acc_cos = fma(v, at(features, 2 * j + 1), acc_cos)
     return acc_sin, acc_cos
 
 
-@kernel
-def _forward_rows(linear, m, more, lo, hi, rowptr, col, val, drive, strength, coef, states, gains, features, slopes):
-    stages, ring = coef.shape[0], states.shape[0]
+@part
+def _interaction(i, end, rowptr, col, val, features, gains, place, keep):
+    """The interaction of node i; its gain goes to gains[place] if it is to be kept."""
+    first, last = np.int64(at(rowptr, i)), np.int64(at(rowptr, i + 1))
+    if gains is None:
+        interaction = _gather(first, last, end, col, val, features) - at(features, i)
+    else:
+        a_sin, a_cos = _gather_pair(first, last, end, col, val, features)
+        sin, cos = at(features, 2 * i), at(features, 2 * i + 1)
+        if keep:
+            put(gains, place, fma(sin, a_sin, cos * a_cos))
+        interaction = fma(cos, a_sin, -(sin * a_cos))
+    return interaction
+
+
+@part
+def _forward_rows(
+    m,
+    more,
+    lo,
+    hi,
+    n,
+    ring,
+    keep,
+    end,
+    rowptr,
+    col,
+    val,
+    drive,
+    strength,
+    stages,
+    coef,
+    states,
+    gains,
+    features,
+    slopes,
+):
     stage, side = m % stages, m % 2
-    base, following, gain_slot = (m - stage) % ring, (m + 1) % ring, m % gains.shape[0]
-    keep_gain = gains.shape[1] > 0
+    weights, base, following = ahead(coef, stage * stages), (m - stage) % ring * n, (m + 1) % ring * n
+    own_weight, strengths = splat(drive, at(weights, stage)), splat(drive, strength)
+    planes = 1 if gains is None else 2
+    seen, shown = ahead(features, side * planes * n), ahead(features, (1 - side) * planes * n)
     for i in range(lo, hi):
-        first, last = np.int64(at(rowptr, i)), np.int64(at(rowptr, i + 1))
-        if linear:
-            interaction = _gather(first, last, col, val, side, features) - load(features, (side, i, 0))
-        else:
-            a_sin, a_cos = _gather_pair(first, last, col, val, side, features)
-            sin, cos = load(features, (side, i, 0)), load(features, (side, i, 1))
-            interaction = cos * a_sin - sin * a_cos
-            if keep_gain:
-                store(gains, (gain_slot, i), fma(sin, a_sin, cos * a_cos))
-        slope = fma(splat(strength), interaction, load(drive, i))
-        x = fma(splat(coef[stage, stage]), slope, load(states, (base, i)))
+        interaction = _interaction(i, end, rowptr, col, val, seen, gains, m * n + i, keep)
+        slope = fma(strengths, interaction, at(drive, i))
+        x = fma(own_weight, slope, at(states, base + i))
         for j in range(stage):
-            x = fma(splat(coef[stage, j]), load(slopes, (j, i)), x)
+            x = fma(splat(drive, at(weights, j)), at(slopes, j * n + i), x)
         if stage < stages - 1:
-            store(slopes, (stage, i), slope)
-        store(states, (following, i), x)
+            put(slopes, stage * n + i, slope)
+        put(states, following + i, x)
         if more:
-            _show(linear, x, 1 - side, i, features)
+            _show(x, i, shown, gains)
 
 
-@kernel
-def _slope_gradient(coef, stage, lam, j, mus):
+@part
+def _slope_gradient(coef, stages, stage, lam, j, n, mus):
     """kappa = dL/dk_stage = h b_stage lambda + h sum_{later r} A[r, stage] mu_r of row j."""
-    stages = coef.shape[0]
-    kappa = splat(coef[stages - 1, stage]) * lam
+    kappa = splat(lam, at(coef, (stages - 1) * stages + stage)) * lam
     for r in range(stage + 1, stages):
-        kappa = fma(splat(coef[r - 1, stage]), load(mus, (r - 1, j)), kappa)
+        kappa = fma(splat(lam, at(coef, (r - 1) * stages + stage)), at(mus, (r - 1) * n + j), kappa)
     return kappa
 
 
-@kernel
-def _show_adjoint(linear, x, kappa, side, j, query, sources):
+@part
+def _show_adjoint(x, kappa, j, query, sources, gains):
     """Row j's share of the next adjoint pass: sources (c k, s k) and query (s, c); linear: k and x."""
-    if linear:
-        store(query, (j, 0), x)
-        store(sources, (side, j, 0), kappa)
+    if gains is None:
+        put(query, j, x)
+        put(sources, j, kappa)
     else:
         sin, cos = sincos(x)
-        store(query, (j, 0), sin)
-        store(query, (j, 1), cos)
-        store(sources, (side, j, 0), cos * kappa)
-        store(sources, (side, j, 1), sin * kappa)
+        put(query, 2 * j, sin)
+        put(query, 2 * j + 1, cos)
+        put(sources, 2 * j, cos * kappa)
+        put(sources, 2 * j + 1, sin * kappa)
 
 
-@kernel
-def _pull_linear(first, last, col, val, side, sources, x, dots):
+@part
+def _pull_linear(first, last, end, col, val, sources, x, dots):
     """(A^T k)_j, and dots[e] += <k_i, x_j> for its entries."""
-    acc = splat(sources.dtype.type(0))
+    acc = splat(sources, 0)
     for e in range(first, last):
-        kappa = load(sources, (side, at(col, e), 0))
-        acc = fma(splat(at(val, e)), kappa, acc)
+        prefetch(sources, at(col, min(e + AHEAD, end)), 1)
+        kappa = at(sources, at(col, e))
+        acc = fma(splat(sources, at(val, e)), kappa, acc)
         increase(dots, e, total(kappa * x))
     return acc
 
 
-@kernel
-def _pull_kuramoto(first, last, col, val, side, sources, sin, cos, dots):
+@part
+def _pull_kuramoto(first, last, end, col, val, sources, sin, cos, dots):
     """c (A^T (c k))_j + s (A^T (s k))_j, and dots[e] += <(c k)_i, s_j> - <(s k)_i, c_j> for its entries."""
-    acc_cos = splat(sources.dtype.type(0))
+    acc_cos = splat(sources, 0)
     acc_sin = acc_cos
     for e in range(first, last):
-        i, v = at(col, e), splat(at(val, e))
-        cos_kappa, sin_kappa = load(sources, (side, i, 0)), load(sources, (side, i, 1))
+        prefetch(sources, 2 * at(col, min(e + AHEAD, end)), 2)
+        i, v = at(col, e), splat(sources, at(val, e))
+        cos_kappa, sin_kappa = at(sources, 2 * i), at(sources, 2 * i + 1)
         acc_cos = fma(v, cos_kappa, acc_cos)
         acc_sin = fma(v, sin_kappa, acc_sin)
-        increase(dots, e, total(cos_kappa * sin - sin_kappa * cos))
+        increase(dots, e, total(fma(cos_kappa, sin, -(sin_kappa * cos))))
     return fma(cos, acc_cos, sin * acc_sin)
 
 
-@kernel
+@part
+def _pull(j, kappa, end, t_rowptr, t_col, t_val, query, sources, gains, place, dots, row_strength):
+    """The gradient by x_j of <kappa, interaction>; adds to dots and, where linear, to row_strength."""
+    first, last = np.int64(at(t_rowptr, j)), np.int64(at(t_rowptr, j + 1))
+    if gains is None:
+        x = at(query, j)
+        pulled = _pull_linear(first, last, end, t_col, t_val, sources, x, dots) - kappa
+        increase(row_strength, j, np.float64(total(pulled * x)))
+    else:
+        sin, cos = at(query, 2 * j), at(query, 2 * j + 1)
+        pulled = _pull_kuramoto(first, last, end, t_col, t_val, sources, sin, cos, dots)
+        pulled = fma(-at(gains, place), kappa, pulled)
+    return pulled
+
+
+@part
+def _expect(states, gains, j, slot):
+    """Ask for what the tape holds of row j: it comes from memory."""
+    prefetch(states, j, 1)
+    if gains is not None:
+        prefetch(gains, slot + j, 1)
+
+
+@part
 def _backward_rows(
-    linear,
     m,
     side,
     lo,
     hi,
+    n,
+    end,
     t_rowptr,
     t_col,
     t_val,
     strength,
+    stages,
     coef,
-    carry,
     states,
     gains,
     lam,
@@ -161,65 +231,81 @@ def _backward_rows(
     dots,
     row_strength,
 ):
-    stages = coef.shape[0]
-    stage, gain_slot = m % stages, m % gains.shape[0]
+    stage, before, strengths = m % stages, ahead(states, (m - 1) * n), splat(lam, strength)
+    planes = 1 if gains is None else 2
+    seen, shown = ahead(sources, side * planes * n), ahead(sources, (1 - side) * planes * n)
     for j in range(lo, hi):
-        first, last = np.int64(at(t_rowptr, j)), np.int64(at(t_rowptr, j + 1))
-        lam_j = load(lam, j)
-        kappa = _slope_gradient(coef, stage, lam_j, j, mus)
-        store(grad_drive, j, load(grad_drive, j) + kappa)
-        if linear:
-            x = load(query, (j, 0))
-            pulled = _pull_linear(first, last, t_col, t_val, side, sources, x, dots) - kappa
-            increase(row_strength, j, np.float64(total(pulled * x)))
-        else:
-            sin, cos = load(query, (j, 0)), load(query, (j, 1))
-            pulled = _pull_kuramoto(first, last, t_col, t_val, side, sources, sin, cos, dots)
-            pulled = pulled - load(gains, (gain_slot, j)) * kappa
+        _expect(before, gains, j + ROWS_AHEAD, m * n)
+        lam_j = at(lam, j)
+        kappa = _slope_gradient(coef, stages, stage, lam_j, j, n, mus)
+        put(grad_drive, j, at(grad_drive, j) + kappa)
+        pulled = _pull(j, kappa, end, t_rowptr, t_col, t_val, query, seen, gains, m * n + j, dots, row_strength)
         if stage > 0:
-            store(mus, (stage - 1, j), splat(strength) * pulled)
+            put(mus, (stage - 1) * n + j, strengths * pulled)
         else:
-            lam_j = fma(splat(strength), pulled, splat(carry) * lam_j)
+            lam_j = fma(strengths, pulled, lam_j)
             for r in range(stages - 1):
-                lam_j = lam_j + load(mus, (r, j))
-            store(lam, j, lam_j)
+                lam_j = lam_j + at(mus, r * n + j)
+            put(lam, j, lam_j)
         if m > 0:
-            kappa = _slope_gradient(coef, (m - 1) % stages, lam_j, j, mus)
-            _show_adjoint(linear, load(states, (m - 1, j)), kappa, 1 - side, j, query, sources)
+            kappa = _slope_gradient(coef, stages, (m - 1) % stages, lam_j, j, n, mus)
+            _show_adjoint(at(before, j), kappa, j, query, shown, gains)
 
 
-# What the drivers call: stages [first, last) of rows [lo, hi).
+# What the drivers call for an integration: stages [first, last) of rows [lo, hi).
 
 
 @kernel
-def show(linear, lo, hi, states, features):
+def show(lo, hi, states, features, gains):
     """What neighbours see of the states in slot 0."""
+    x, seen, kept = pointer(states), pointer(features), pointer(gains)
     for i in range(lo, hi):
-        _show(linear, load(states, (0, i)), 0, i, features)
+        _show(at(x, i), i, seen, kept)
 
 
 @kernel
 def forward(
-    linear, first, last, passes, lo, hi, rowptr, col, val, drive, strength, coef, states, gains, features, slopes
+    first, last, passes, lo, hi, keep, rowptr, col, val, drive, strength, coef, states, gains, features, slopes
 ):
     """Some of all `passes` stages, for some rows."""
+    n, end, stages = drive.size, col.size - 1, coef.shape[0]
+    ring, kept = states.size // n, pointer(gains)
     for m in range(first, last):
         _forward_rows(
-            linear, m, m + 1 < passes, lo, hi, rowptr, col, val, drive, strength, coef, states, gains, features, slopes
+            m,
+            m + 1 < passes,
+            lo,
+            hi,
+            n,
+            ring,
+            keep,
+            end,
+            pointer(rowptr),
+            pointer(col),
+            pointer(val),
+            pointer(drive),
+            strength,
+            stages,
+            pointer(coef),
+            pointer(states),
+            kept,
+            pointer(features),
+            pointer(slopes),
         )
 
 
 @kernel
-def show_adjoint(linear, coef, slot, lo, hi, states, lam, mus, query, sources):
+def show_adjoint(lo, hi, coef, slot, states, gains, lam, mus, query, sources):
     """The features for the first adjoint pass, that of the last stage."""
+    n, stages, kept = lam.size, coef.shape[0], pointer(gains)
+    x, lams = ahead(pointer(states), slot * n), pointer(lam)
     for j in range(lo, hi):
-        kappa = _slope_gradient(coef, coef.shape[0] - 1, load(lam, j), j, mus)
-        _show_adjoint(linear, load(states, (slot, j)), kappa, 0, j, query, sources)
+        kappa = _slope_gradient(pointer(coef), stages, stages - 1, at(lams, j), j, n, pointer(mus))
+        _show_adjoint(at(x, j), kappa, j, pointer(query), pointer(sources), kept)
 
 
 @kernel
 def backward(
-    linear,
     first,
     last,
     passes,
@@ -230,7 +316,6 @@ def backward(
     t_val,
     strength,
     coef,
-    carry,
     states,
     gains,
     lam,
@@ -242,26 +327,60 @@ def backward(
     row_strength,
 ):
     """The adjoint of some of all `passes` stages, counted from the last one, for some rows of the transpose."""
+    n, end, stages, kept = lam.size, t_col.size - 1, coef.shape[0], pointer(gains)
     for back in range(first, last):
         _backward_rows(
-            linear,
             passes - 1 - back,
             back % 2,
             lo,
             hi,
-            t_rowptr,
-            t_col,
-            t_val,
+            n,
+            end,
+            pointer(t_rowptr),
+            pointer(t_col),
+            pointer(t_val),
             strength,
-            coef,
-            carry,
-            states,
-            gains,
-            lam,
-            mus,
-            query,
-            sources,
-            grad_drive,
-            dots,
-            row_strength,
+            stages,
+            pointer(coef),
+            pointer(states),
+            kept,
+            pointer(lam),
+            pointer(mus),
+            pointer(query),
+            pointer(sources),
+            pointer(grad_drive),
+            pointer(dots),
+            pointer(row_strength),
         )
+
+
+# One field and its gradient, for rows [lo, hi) of a tile.
+
+
+@kernel
+def field_rows(lo, hi, keep, rowptr, col, val, drive, strength, features, gains, out):
+    """out = drive + strength * interaction."""
+    end, seen, kept, constant, value = col.size - 1, pointer(features), pointer(gains), pointer(drive), pointer(out)
+    for i in range(lo, hi):
+        interaction = _interaction(i, end, pointer(rowptr), pointer(col), pointer(val), seen, kept, i, keep)
+        put(value, i, fma(splat(seen, strength), interaction, at(constant, i)))
+
+
+@kernel
+def field_show_adjoint(lo, hi, x, grad, query, sources, gains):
+    """What neighbours see of state and upstream gradient."""
+    state, kappa, kept = pointer(x), pointer(grad), pointer(gains)
+    for j in range(lo, hi):
+        _show_adjoint(at(state, j), at(kappa, j), j, pointer(query), pointer(sources), kept)
+
+
+@kernel
+def field_adjoint(lo, hi, t_rowptr, t_col, t_val, strength, grad, query, sources, gains, dots, row_strength, grad_x):
+    """grad_x = the field's vjp of grad; adds to dots and row_strength."""
+    end, own, seen, kept = t_col.size - 1, pointer(query), pointer(sources), pointer(gains)
+    rowptr, col, val = pointer(t_rowptr), pointer(t_col), pointer(t_val)
+    edges, strengths = pointer(dots), pointer(row_strength)
+    for j in range(lo, hi):
+        kappa = at(pointer(grad), j)
+        pulled = _pull(j, kappa, end, rowptr, col, val, own, seen, kept, j, edges, strengths)
+        put(pointer(grad_x), j, splat(own, strength) * pulled)

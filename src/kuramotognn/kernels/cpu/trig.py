@@ -3,40 +3,41 @@
 import math
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
-from kuramotognn.kernels.cpu.lanes import floor, fma, nearest, splat
+from kuramotognn.kernels.cpu.jit import part
+from kuramotognn.kernels.cpu.lanes import exact_fma, flip_odd, fma, splat
 
 
 def _horner(real, coefficients):
     """The polynomial with these coefficients, lowest first, as a compiled function of lanes."""
     constant = real(coefficients[0])
     if len(coefficients) == 1:
-        return njit(lambda t: splat(constant))
+        return part(lambda t: splat(t, constant))
     rest = _horner(real, coefficients[1:])
-    return njit(lambda t: fma(rest(t), t, splat(constant)))
+    return part(lambda t: fma(rest(t), t, splat(t, constant)))
 
 
-def _make_sincos(real, pi_parts, sin_poly, cos_poly):
-    """Branch-free (sin x, cos x) of lanes.
+def _make_sincos(real, digits, pi_rest, sin_poly, cos_poly):
+    """Branch-free (sin x, cos x) of lanes of numbers with so many binary `digits`.
 
-    x = q*pi + r with r in [-pi/2, pi/2]; q*pi_hi and q*pi_mid are exact for |q| < 2**13 (float32) or 2**23
-    (float64), so cancellation costs nothing. Then odd/even polynomials in r and the sign (-1)**q. NaN and inf give NaN.
+    x = q*pi + r with r in [-pi/2, pi/2]. Adding 1.5 * 2**(digits - 1) rounds x/pi to q and leaves its parity in the
+    last bit. pi is split into the number nearest to it and `pi_rest`: with one rounding x - q*pi_hi is exact, for it is
+    a multiple of pi_hi's last digit (or half of it) below 2, while |q| < 2**(digits - 2). Then odd and even polynomials
+    in r, and the sign (-1)**q. NaN and inf give NaN.
     """
-    inv_pi, one, minus_two, half = real(1 / math.pi), real(1), real(-2), real(0.5)
-    minus_hi, minus_mid, minus_lo = (real(-p) for p in pi_parts)
-
+    inv_pi, shift = real(1 / math.pi), real(1.5 * 2 ** (digits - 1))
+    minus_hi, minus_lo = real(-math.pi), real(-pi_rest)
     sin_over_r, cos_of_r = _horner(real, sin_poly), _horner(real, cos_poly)
 
-    @njit
+    @part
     def sincos(x):
-        q = nearest(x * splat(inv_pi))
-        r = fma(q, splat(minus_lo), fma(q, splat(minus_mid), fma(q, splat(minus_hi), x)))
-        odd = fma(floor(q * splat(half)), splat(minus_two), q)
-        sign = fma(odd, splat(minus_two), splat(one))
+        shifted = fma(x, splat(x, inv_pi), splat(x, shift))
+        q = shifted - splat(x, shift)
+        r = exact_fma(q, splat(x, minus_lo), exact_fma(q, splat(x, minus_hi), x))
         t = r * r
-        return sign * r * sin_over_r(t), sign * cos_of_r(t)
+        return flip_odd(r, shifted) * sin_over_r(t), flip_odd(cos_of_r(t), shifted)
 
     return sincos
 
@@ -44,7 +45,8 @@ def _make_sincos(real, pi_parts, sin_poly, cos_poly):
 # Fits at Chebyshev nodes in t = r*r: errors 4e-9 / 2e-10 (float32), 2e-19 / 6e-21 (float64).
 _sincos32 = _make_sincos(
     np.float32,
-    (3.140625, 0.0009675025939941406, 1.5099579909783765e-07),
+    24,
+    -8.742278000372475e-08,
     (
         0.999999995688130649,
         -0.166666579305668334,
@@ -63,7 +65,8 @@ _sincos32 = _make_sincos(
 )
 _sincos64 = _make_sincos(
     np.float64,
-    (3.141592651605606, 1.9841871583270443e-09, 1.034036596358821e-18),
+    53,
+    1.2246467991473532e-16,
     (
         0.9999999999999999998,
         -0.166666666666666653,
