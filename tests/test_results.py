@@ -35,3 +35,15 @@ def test_oversmoothing_on_cora_is_the_known_picture() -> None:
             assert is_oversmoothing(Profile.from_dict(run), measure).exponential
         for run in record["models"]["KuramotoGNN"]:
             assert is_oversmoothing(Profile.from_dict(run), measure).law in ("constant", "growth")
+
+
+def test_the_theory_page_shows_the_committed_numbers() -> None:
+    record = json.loads((ROOT / "results" / "theory.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    for statement in record["statements"]:
+        assert statement["expected"]
+        for check in statement["checks"]:
+            assert (
+                f"{check['measured']:.3g} | {check['relation']} {check['tolerance']:.3g} | {check['verdict']}" in page
+            )
+        assert (ROOT / "docs" / "images" / f"theory-{statement['name']}.svg").is_file()

@@ -22,8 +22,6 @@ def main() -> None:
     first = {name: Profile.from_dict(runs[0]) for name, runs in smoothing.items()}
     draw(comparison_panels(first), IMAGES / "oversmoothing-cora.svg")
     fill(DOCS / "diagnostics.md", "table", smoothing_table(smoothing))
-    if not (ROOT / "results" / "theory.json").is_file():
-        return  # `kuramotognn theory --out FOLDER` writes it.
     statements = read("theory.json")["statements"]
     for statement in statements:
         draw([Panel.from_dict(panel) for panel in statement["panels"]], IMAGES / f"theory-{statement['name']}.svg")
