@@ -70,6 +70,17 @@ def test_the_list(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
         assert word in told
 
 
+def test_ctrl_c_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kuramotognn.experiments.workers.run_jobs", interrupted)
+    assert main([*STATISTICS, "--out", str(tmp_path), "--quiet"]) == 130
+    assert "what was finished is kept, go on by giving the same command again" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -204,7 +204,9 @@ class _Team:
         if worker.job is None:
             self.deaths[""] += 1
             if self.deaths[""] > MOST_DEATHS * 4:
-                raise RuntimeError(f"worker processes end with code {worker.process.exitcode} before they begin")
+                raise OSError(
+                    f"worker processes end with code {worker.process.exitcode} before they begin; use fewer --jobs"
+                )
         else:
             self.deaths[worker.job.name] += 1
             if self.deaths[worker.job.name] >= MOST_DEATHS and not worker.job.path(self.folder).exists():

@@ -104,6 +104,10 @@ class _TileFlow(NamedTuple):
         """This tile's rows of an array that holds `each` numbers per node and column."""
         return self.rows(self.plan.part(numbers, self.tile, each))
 
+    def between_stages(self):
+        """A row per node and stage but the last; None where there is one stage."""
+        return self.scratch(self.plan.stages - 1) if self.plan.stages > 1 else None
+
     @property
     def planes(self):
         return 1 if self.plan.linear else 2
@@ -121,7 +125,7 @@ class _TileFlow(NamedTuple):
     def run_forward(self, a, drive, steps, states, gains):
         """Fill states [ring, N] (slot 0 given) and gains; returns the first row of the end state."""
         passes = steps * self.plan.stages
-        features, slopes = self.scratch(2 * self.planes), self.scratch(self.plan.stages - 1)
+        features, slopes = self.scratch(2 * self.planes), self.between_stages()
         show(0, self.plan.n, states, features, gains)
 
         def stages(lo, hi, first, last):
@@ -151,7 +155,7 @@ class _TileFlow(NamedTuple):
         """Pull lam [N] back over `steps` steps in place and add to the other gradients."""
         passes = steps * self.plan.stages
         mus, query, sources = (
-            self.scratch(self.plan.stages - 1),
+            self.between_stages(),
             self.scratch(self.planes),
             self.scratch(2 * self.planes),
         )

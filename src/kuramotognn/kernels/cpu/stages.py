@@ -20,7 +20,7 @@ is meant; P = 2 features for kuramoto, 1 for linear:
     gains [slots, N]       s (A s) + c (A c) of every stage, all that the adjoint needs besides the states; empty when
                            nothing has to be kept, None for the linear field, which makes two kernels of each
     features [2, N, P]     double buffered; (sin, cos) or x
-    slopes, mus [S-1, N]; drive, lam, grad_drive [N]; dots [E] numbers in transposed order
+    slopes, mus [S-1, N], None for methods of one stage; drive, lam, grad_drive [N]; dots [E] numbers in transposed order
 coef[s, j] is the weight of slope k_j in the state that follows stage s: rows s < S-1 hold h*A[s+1], the last
 row h*b. The adjoint uses the same table read by columns.
 """
@@ -125,10 +125,11 @@ def _forward_rows(
         interaction = _interaction(i, end, rowptr, col, val, seen, gains, m * n + i, keep)
         slope = fma(strengths, interaction, at(drive, i))
         x = fma(own_weight, slope, at(states, base + i))
-        for j in range(stage):
-            x = fma(splat(drive, at(weights, j)), at(slopes, j * n + i), x)
-        if stage < stages - 1:
-            put(slopes, stage * n + i, slope)
+        if slopes is not None:
+            for j in range(stage):
+                x = fma(splat(drive, at(weights, j)), at(slopes, j * n + i), x)
+            if stage < stages - 1:
+                put(slopes, stage * n + i, slope)
         put(states, following + i, x)
         if more:
             _show(x, i, shown, gains)
@@ -138,8 +139,9 @@ def _forward_rows(
 def _slope_gradient(coef, stages, stage, lam, j, n, mus):
     """kappa = dL/dk_stage = h b_stage lambda + h sum_{later r} A[r, stage] mu_r of row j."""
     kappa = splat(lam, at(coef, (stages - 1) * stages + stage)) * lam
-    for r in range(stage + 1, stages):
-        kappa = fma(splat(lam, at(coef, (r - 1) * stages + stage)), at(mus, (r - 1) * n + j), kappa)
+    if mus is not None:
+        for r in range(stage + 1, stages):
+            kappa = fma(splat(lam, at(coef, (r - 1) * stages + stage)), at(mus, (r - 1) * n + j), kappa)
     return kappa
 
 
@@ -240,7 +242,10 @@ def _backward_rows(
         kappa = _slope_gradient(coef, stages, stage, lam_j, j, n, mus)
         put(grad_drive, j, at(grad_drive, j) + kappa)
         pulled = _pull(j, kappa, end, t_rowptr, t_col, t_val, query, seen, gains, m * n + j, dots, row_strength)
-        if stage > 0:
+        if mus is None:
+            lam_j = fma(strengths, pulled, lam_j)
+            put(lam, j, lam_j)
+        elif stage > 0:
             put(mus, (stage - 1) * n + j, strengths * pulled)
         else:
             lam_j = fma(strengths, pulled, lam_j)
