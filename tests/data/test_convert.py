@@ -40,7 +40,7 @@ def test_scipy() -> None:
     dataset = from_scipy(adjacency, scipy.sparse.csr_array(np.eye(4)), [0, 1, 0, 1], weighted=True)
     assert isinstance(dataset.x, SparseFeatures)
     assert dataset.edge_weight is not None
-    found = torch.sparse_coo_tensor(dataset.edge_index, dataset.edge_weight, (4, 4)).to_dense()
+    found = torch.sparse_coo_tensor(dataset.edge_index, dataset.edge_weight, (4, 4), check_invariants=True).to_dense()
     assert found.numpy() == pytest.approx(adjacency.toarray())
     assert from_scipy(adjacency, np.eye(4), [0, 1, 0, 1]).edge_weight is None
     with pytest.raises(DataError, match="must be square"):

@@ -135,8 +135,8 @@ class Encoder(BaseModel):
         if width != self.matrix_width:
             raise DataError(
                 f"the model was trained with {'no matrix' if self.matrix_width is None else self.matrix_width} "
-                f"features from a matrix, got {'none' if width is None else width}; pass the same features "
-                "for new nodes"
+                f"features from a matrix, got {'none' if width is None else width}; pass such a matrix "
+                "with --features"
             )
 
 
