@@ -32,8 +32,8 @@ def test_timing_counts_evaluations() -> None:
     result = timing(small(solver={"step_size": 0.5}), epochs=6, passes=4)
     assert result["evaluations"] == 4
     assert 0 < result["evaluation_ms"] < result["epoch_ms"]
-    layers = timing(resolve({"model": {"name": "gcn", "hidden_channels": 4}}).config, epochs=6, passes=4)
-    assert layers["evaluations"] == 2
+    layers = timing(resolve({"model": {"name": "gcn", "hidden_channels": 4, "layers": 3}}).config, epochs=6, passes=4)
+    assert layers["evaluations"] == 3
 
 
 def test_trajectories_start_at_the_encoder() -> None:

@@ -12,7 +12,7 @@ import pytest
 from kuramotognn.cli import main
 from kuramotognn.experiments.catalogue import find_experiment
 from kuramotognn.experiments.jobs import Job, load
-from kuramotognn.experiments.records import Records
+from kuramotognn.experiments.records import Records, adopt
 from kuramotognn.experiments.report import latex, readme_block, to_csv, to_html, to_latex, to_markdown, write_report
 from kuramotognn.experiments.tables import experiment_result
 from tests.experiments.invented import INVENTED, invent
@@ -86,13 +86,32 @@ def test_tuning_splits_stay_out(tmp_path: Path) -> None:
     assert sorted(runs) == [0] + [1] * 20
 
 
-def test_records_are_found_again_when_a_setting_has_come_since(tmp_path: Path) -> None:
-    experiment = invent("coupling", tmp_path)
-    for path in tmp_path.rglob("*.json"):
+def make_older(folder: Path, **changes: object) -> None:
+    """Records as a version would have written them that lacked a setting."""
+    for path in folder.rglob("*.json"):
         record = load(path)
         del record["config"]["training"]["checkpoint_every"]
-        path.write_text(json.dumps(record | {"cell": f"old-{record['cell']}"}))
+        older = path.with_name(f"older-{path.name}")
+        older.write_text(json.dumps(record | {"cell": f"older-{record['cell']}"} | changes))
+        path.unlink()
+
+
+def test_records_are_found_again_when_a_setting_has_come_since(tmp_path: Path) -> None:
+    experiment = invent("coupling", tmp_path)
+    jobs = [Job(place.cell(), 0) for place in experiment.places()]
+    make_older(tmp_path)
     assert all(entry.runs for entry in experiment_result(experiment, Records(tmp_path)).grids[0].entries)
+    assert not any(job.path(tmp_path).exists() for job in jobs)
+    assert adopt(tmp_path) == len(jobs)
+    assert all(load(job.path(tmp_path))["cell"] == job.cell.digest for job in jobs)
+    assert adopt(tmp_path) == 0
+
+
+def test_records_of_another_format_are_left_alone(tmp_path: Path) -> None:
+    experiment = invent("coupling", tmp_path)
+    make_older(tmp_path, format=0)
+    assert not any(entry.runs for entry in experiment_result(experiment, Records(tmp_path)).grids[0].entries)
+    assert adopt(tmp_path) == 0
 
 
 def test_packed_results_say_the_same(results: Path, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ app = App(
     help="Graph neural networks as coupled oscillators: train, evaluate and predict.",
     help_format="plaintext",
     default_parameter=Parameter(negative_iterable=()),
+    suppress_keyboard_interrupt=False,  # main() says how to go on.
 )
 
 

@@ -69,6 +69,7 @@ def reproduce(
         Run again what failed.
     """
     from kuramotognn.experiments.catalogue import find_experiment, read_tuned
+    from kuramotognn.experiments.records import adopt
     from kuramotognn.experiments.sweep import plan_sweep
 
     if experiment is None:
@@ -83,6 +84,7 @@ def reproduce(
         tuned=read_tuned(tuned or ()),
         download=True,
     )
+    adopt(out)
     _forget(sweep, out, force=force, failures=retry_failed)
     _run(sweep, out, jobs, cluster, output)
     _show(sweep, out, output)

@@ -132,7 +132,7 @@ class Place:
         experiment = self.experiment
         base = (tuned or {}).get((self.dataset, self.model))
         layers = [experiment.settings, *experiment.settings_of]
-        settings = {"data.protocol": experiment.protocol}
+        settings: dict[str, Any] = {"data.protocol": experiment.protocol}
         for layer in layers:
             if (not layer.models or self.model in layer.models) and (
                 not layer.datasets or self.dataset in layer.datasets
@@ -155,7 +155,8 @@ class Place:
 
     def value(self, axis: str) -> str | float:
         """Where it stands on an axis: a name or a number."""
-        return {"dataset": self.dataset, "model": self.model, **self.at}[axis]
+        names = {"dataset": self.dataset, "model": self.model}
+        return names[axis] if axis in names else self.at[axis]
 
 
 def experiments() -> dict[str, Experiment]:

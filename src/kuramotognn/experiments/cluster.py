@@ -52,7 +52,8 @@ def run_on_cluster(
             queue.reverse()
             running: dict[Any, Job] = {}
             while queue or running:
-                width = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+                processors = ray.cluster_resources().get("CPU", 1)  # type: ignore[no-untyped-call]
+                width = AHEAD * max(1, int(processors))
                 while queue and len(running) < width:
                     job = queue.pop()
                     running[perform.remote(job)] = job

@@ -109,7 +109,7 @@ def parse_record(content: bytes, place: str) -> dict[str, Any]:
         record = json.loads(content)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{place!r} is not a result file: {error}; remove it to have it made again") from error
-    known = isinstance(record, dict) and {"cell", "config", "measure", "split", "seed"} <= record.keys()
+    known = isinstance(record, dict) and {"format", "cell", "config", "measure", "split", "seed"} <= record.keys()
     if not known or not {"result", "failed"} & record.keys():
         raise ConfigError(f"{place!r} is not a result file; remove it to have it made again")
     checked: dict[str, Any] = record

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kuramotognn.experiments.config import ConfigError, parse
-from kuramotognn.experiments.jobs import Cell, load, parse_record
+from kuramotognn.experiments.jobs import RESULT_FORMAT, Cell, Job, load, parse_record, store
 from kuramotognn.files import write_atomically
 
 Record = dict[str, Any]
@@ -43,10 +43,35 @@ def pack(records: Iterable[Record], path: Path) -> None:
     write_atomically(path, "".join(json.dumps(record) + "\n" for record in records))
 
 
+def adopt(folder: Path) -> int:
+    """Give results the names that this version gives them, so that they are not made again; how many there were.
+
+    A setting that came since has its default in them, which must mean what its absence meant; else RESULT_FORMAT is
+    raised, and they are left alone.
+    """
+    digests: dict[str, str] = {}
+    adopted = 0
+    for path in list(_files(folder)):
+        record = load(path)
+        written = record["cell"]
+        if written not in digests:
+            digests[written] = _digest(record)
+        if digests[written] != written:
+            job = Job(Cell(parse(record["config"]), record["measure"]), record["split"], record["seed"])
+            if not job.path(folder).exists():
+                store(record | {"cell": digests[written]}, job.path(folder))
+            path.unlink()
+            adopted += 1
+    return adopted
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*.json")) if not path.name.startswith("."))
+
+
 def _read(folder: Path) -> Iterator[Record]:
-    for path in sorted(folder.rglob("*.json")):
-        if not path.name.startswith("."):
-            yield load(path)
+    for path in _files(folder):
+        yield load(path)
     for path in sorted(folder.rglob("*.jsonl")):
         for number, line in enumerate(path.read_bytes().splitlines(), start=1):
             yield parse_record(line, f"{path}, line {number}")
@@ -54,6 +79,8 @@ def _read(folder: Path) -> Iterator[Record]:
 
 def _digest(record: Record) -> str:
     """The cell as this version names it: settings that came later have their default in older records."""
+    if record["format"] != RESULT_FORMAT:
+        return str(record["cell"])
     try:
         digest: str = Cell(parse(record["config"]), record["measure"]).digest
     except ConfigError:
