@@ -49,7 +49,7 @@ def _flow(result: dict[str, Any], _: Path) -> list[str]:
     head = ["flow, forward + backward", "fused", "per-edge messages", "three products", "our torch path", "error"]
     text = (
         "Error: the largest difference of the state or a gradient, relative to its largest number, against the "
-        "per-edge definition in float64; in brackets the error of that definition itself when it runs in float32. Where "
+        "per-edge definition in float64; in brackets the error of that definition itself in float32. Where "
         "float64 would take too long or too much memory, against the per-edge definition in float32."
     )
     return ["## Flow: forward and backward, euler 0.1, float32", "", *_table(head, rows), "", text]
