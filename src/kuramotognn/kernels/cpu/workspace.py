@@ -5,6 +5,7 @@ import mmap
 import os
 import sys
 import threading
+from contextlib import suppress
 
 import numpy as np
 
@@ -69,10 +70,8 @@ def _fresh(size):
     if size < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.empty(size, np.uint8)
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    try:
+    with suppress(OSError):  # A kernel without them.
         pages.madvise(mmap.MADV_HUGEPAGE)
-    except OSError:  # A kernel without them.
-        pass
     # Its base is not an array, so that arrays made from it refer to itself and count as users.
     return np.frombuffer(pages, np.uint8)
 
