@@ -124,8 +124,8 @@ BAD_FILES: dict[str, tuple[str | bytes, str | bytes, dict[str, object], str]] = 
     "ragged": (NODES + "g,1,ICML,3,ml,train,7\n", EDGES, {}, "nodes.csv row 8 has 7 cells but the header has 6"),
     "one-column": (NODES, "only\na\n", {}, "edges.csv must have two columns of node ids"),
     "no-features": (
-        "paper,topic,part\na,ml,train\nb,ml,test\nc,ml,test\nd,ml,test\ne,ml,test\n",
-        EDGES,
+        "paper,topic\na,ml\nb,ml\n",
+        "s,t\na,b\n",
         {"split": None},
         "nodes.csv has no column of features",
     ),
