@@ -155,9 +155,8 @@ class _Team:
         self.workers: list[_Worker] = []
 
     def run(self, processes: int) -> None:
-        folder = self.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self._count()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._tell()
         try:
             self.workers = [self._start() for _ in range(processes)]
             while self.workers:
@@ -215,8 +214,10 @@ class _Team:
         self.workers.append(self._start())
 
     def _count(self) -> None:
-        self.left = {name: job for name, job in self.left.items() if not job.path(self.folder).exists()}
-        self._tell()
+        left = {name: job for name, job in self.left.items() if not job.path(self.folder).exists()}
+        if len(left) < len(self.left):
+            self.left = left
+            self._tell()
 
     def _tell(self) -> None:
         self.observer.counted(self.total - len(self.left), self.total)
