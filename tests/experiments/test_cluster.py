@@ -11,7 +11,7 @@ from tests.experiments.small_sweep import small_jobs
 from tests.experiments.test_workers import ROOT, outcomes
 
 #: Ray takes the machine's outer address for its own unless it is told that there are no other machines.
-LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
 
 
 @pytest.mark.slow
