@@ -48,8 +48,8 @@ def _flow(result: dict[str, Any], _: Path) -> list[str]:
         rows.append([size, f"{timings['fused']['seconds']:.3f} s", *peers, _parity(work["parity"])])
     head = ["flow, forward + backward", "fused", "per-edge messages", "three products", "our torch path", "error"]
     text = (
-        "Error: the largest difference of the state or a gradient, relative to its largest number, against the per-edge "
-        "definition in float64; in brackets the error of the per-edge definition itself when it runs in float32. Where "
+        "Error: the largest difference of the state or a gradient, relative to its largest number, against the "
+        "per-edge definition in float64; in brackets the error of that definition itself in float32. Where "
         "float64 would take too long or too much memory, against the per-edge definition in float32."
     )
     return ["## Flow: forward and backward, euler 0.1, float32", "", *_table(head, rows), "", text]
@@ -90,9 +90,9 @@ def _forward(result: dict[str, Any], _: Path) -> list[str]:
         "",
         *_table(head, rows),
         "",
-        "The roofline reads each operand once from memory. *Moving its rows* is the measured time of the reads and writes "
-        "that a step cannot do without (a neighbour's row for every edge, through the caches), with additions in place of "
-        "its arithmetic.",
+        "The roofline reads each operand once from memory. *Moving its rows* is the measured time of the reads and "
+        "writes that a step cannot do without (a neighbour's row for every edge, through the caches), with additions "
+        "in place of its arithmetic.",
     ]
 
 

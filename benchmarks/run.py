@@ -79,8 +79,8 @@ def error(mine: tuple[Tensor, ...], reference: tuple[Tensor, ...]) -> float:
 def check_parity(work: Workload, results: dict[str, tuple[Tensor, ...]]) -> dict[str, object]:
     """Errors of the exact candidates against the per-edge definition, in float64 where it is affordable.
 
-    Float32 itself is far from float64 after many steps on a sensitive flow; what must hold is 1e-4, or no more than twice
-    the error that the per-edge definition makes in float32.
+    Float32 itself is far from float64 after many steps on a sensitive flow; what must hold is 1e-4, or no more than
+    twice the error that the per-edge definition makes in float32.
     """
     if _effort(work) <= BRIEF:
         reference, against = candidates(in_float64(work))["per-edge"](), "float64"

@@ -20,18 +20,18 @@ def main() -> None:
     omega = torch.where(group == 0, -1.0, 1.0)[:, None].double()
     x0 = 0.3 * torch.randn(NODES, 1, dtype=torch.float64, generator=generator) + 0.5 * omega
     inside = group[graph.pattern.row] == group[graph.pattern.col]
-    a = RandomWalk()(x0, graph)
-    print("rate ε   coupling inside   between   frequency of group 0, group 1")
+    a, late = RandomWalk()(x0, graph), torch.linspace(TIME / 2, TIME, 31).tolist()
+    print("rate ε   mean coupling inside   between   frequency of group 0, group 1")
     for rate in (0.0, 0.1, 0.5, 2.0):
         dynamics = AdaptiveKuramotoDynamics(graph.pattern, a, omega, COUPLING, rate)
         solver = Solver("rk4", step_size=0.25)
-        states = integrate(dynamics, dynamics.start(x0), TIME, solver, save_at=[TIME / 2, TIME]).ys
-        kept = dynamics.couplings(states)[-1] / a
-        before, after = dynamics.nodes(states)
-        frequency = (after - before).squeeze(-1) / (TIME / 2)
+        states = integrate(dynamics, dynamics.start(x0), TIME, solver, save_at=late).ys
+        kept = dynamics.couplings(states).mean(dim=0) / a
+        phases = dynamics.nodes(states).squeeze(-1)
+        frequency = (phases[-1] - phases[0]) / (late[-1] - late[0])
         groups = [float(frequency[group == number].mean()) for number in (0, 1)]
         print(
-            f"{rate:6.1f} {float(kept[inside].mean()):17.2f} {float(kept[~inside].mean()):9.2f}"
+            f"{rate:6.1f} {float(kept[inside].mean()):22.2f} {float(kept[~inside].mean()):9.2f}"
             f" {groups[0]:20.2f}, {groups[1]:.2f}"
         )
 

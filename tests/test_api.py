@@ -4,7 +4,8 @@ import sys
 import kuramotognn
 
 PUBLIC = """
-    __version__ load_dataset NodeDataset random_per_class Split normalise_features SparseFeatures largest_component
+    __version__ load_dataset read_nodes_edges read_graphml from_networkx from_scipy from_data NodeDataset DataError
+    random_per_class fraction k_fold Split normalise_features SparseFeatures largest_component
     Graph set_backend use_backend backend_in_use Field Dynamics Attention RandomWalk SymmetricWalk SignedAttention
     Kuramoto KuramotoDynamics ResidualKuramoto SecondOrderKuramoto TimeVaryingKuramoto Sakaguchi DelayedKuramoto
     AdaptiveKuramoto DampedOscillators Diffusion DiffusionDynamics Solver integrate Solution SolverError

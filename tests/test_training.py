@@ -2,11 +2,12 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch_geometric.nn.models import GCN
 
 from kuramotognn import EpochMetrics, Graph, KuramotoGNN, Solver, SolverError, Split, TrainingConfig, fit, predict
 from kuramotognn.checkpoints import CheckpointFolder
-from kuramotognn.training import OPTIMISERS, accuracy
+from kuramotognn.training import OPTIMISERS, _balanced, accuracy
 
 NODES = 60
 
@@ -149,3 +150,16 @@ def test_edge_index_and_graph_are_the_same(problem) -> None:
     graph = Graph.from_edge_index(edge_index, NODES)
     first, second = (fit(make_model(), x, edges, y, split, config=config).history for edges in (edge_index, graph))
     assert first == second
+
+
+def test_balanced_classes_add_the_same_to_the_loss() -> None:
+    """The weighted mean of torch is over weights: each class's mean loss counts alike."""
+    y = torch.tensor([0] * 6 + [1] * 3 + [3])
+    logits = torch.randn(10, 4, generator=torch.Generator().manual_seed(0))
+    weighted = F.cross_entropy(logits, y, _balanced(y, 4))
+    means = [F.cross_entropy(logits[y == label], y[y == label]) for label in (0, 1, 3)]
+    torch.testing.assert_close(weighted, torch.stack(means).mean())
+
+
+def test_the_last_class_may_have_no_training_node() -> None:
+    assert _balanced(torch.tensor([0, 0, 1]), 3).tolist() == pytest.approx([0.75, 1.5, 0.0])

@@ -9,7 +9,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from kuramotognn.diagnostics import Profile
+from kuramotognn.diagnostics import Profile, is_oversmoothing
 from kuramotognn.diagnostics.pictures import comparison_panels
 from kuramotognn.panels import Panel, draw
 
@@ -55,10 +55,10 @@ def smoothing_table(models: dict[str, Any]) -> str:
 
 
 def laws(runs: list[dict[str, Any]], measure: str) -> str:
-    found = [run["decay"][measure] for run in runs]
-    names = [decay["law"] for decay in found]
+    found = [is_oversmoothing(Profile.from_dict(run), measure) for run in runs]
+    names = [decay.law for decay in found]
     counted = ", ".join(f"{law} ({names.count(law)})" if len(set(names)) > 1 else law for law in dict.fromkeys(names))
-    rates = [decay["rate"] for decay in found if decay["law"] == "exponential"]
+    rates = [decay.rate for decay in found if decay.exponential]
     rate = f", {statistics.fmean(rates):.2f} ± {statistics.stdev(rates):.2f}" if len(rates) > 1 else ""
     return counted + rate
 

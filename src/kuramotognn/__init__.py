@@ -1,7 +1,20 @@
 """Graph neural networks as coupled oscillators: KuramotoGNN in PyTorch, exact and fast."""
 
 from kuramotognn._version import __version__
-from kuramotognn.data import NodeDataset, Split, load_dataset, random_per_class
+from kuramotognn.data import (
+    DataError,
+    NodeDataset,
+    Split,
+    fraction,
+    from_data,
+    from_networkx,
+    from_scipy,
+    k_fold,
+    load_dataset,
+    random_per_class,
+    read_graphml,
+    read_nodes_edges,
+)
 from kuramotognn.diagnostics import Decay, Profile, is_oversmoothing, oversmoothing_profile
 from kuramotognn.features import SparseFeatures, normalise_features
 from kuramotognn.fields import (
@@ -53,8 +66,16 @@ from kuramotognn.training import EpochMetrics, TrainingConfig, TrainResult, fit,
 __all__ = [  # noqa: RUF022
     "__version__",
     "load_dataset",
+    "read_nodes_edges",
+    "read_graphml",
+    "from_networkx",
+    "from_scipy",
+    "from_data",
     "NodeDataset",
+    "DataError",
     "random_per_class",
+    "fraction",
+    "k_fold",
     "Split",
     "normalise_features",
     "SparseFeatures",

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Index, Nodes
 
-REORDER_FROM = 8192
-"""Rows from which on the fused flows renumber the nodes: about what fits a core's own cache in any order."""
+REORDER_FROM = 1024
+"""Rows from which on the fused flows renumber the nodes: below, a tile fits the first-level cache in any order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +62,7 @@ class Pattern:
     def flow_layout(self) -> list[Tensor]:
         """The layout of a square pattern with neighbours near each other, for kernels that copy states into tiles.
 
-        Reverse Cuthill–McKee makes flows on large graphs up to a fifth faster (docs/performance.md); a small graph
-        stays in cache in any order.
+        Reverse Cuthill–McKee makes flows on large graphs up to a fifth faster (docs/performance.md).
         """
         if self.num_rows < REORDER_FROM:
             return self.layout

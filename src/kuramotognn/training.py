@@ -171,7 +171,6 @@ class _Training:
         self.optimiser = OPTIMISERS[config.optimiser](
             model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
         )
-        self.class_weights = _balanced(y[split.train]) if config.class_weights == "balanced" else None
         self.history: list[EpochMetrics] = []
         self.best: EpochMetrics | None = None
         self.best_state: dict[str, Tensor] = {}
@@ -201,7 +200,9 @@ class _Training:
     def _epoch(self) -> EpochMetrics:
         self.model.train()
         self.optimiser.zero_grad()
-        loss = F.cross_entropy(self._training_logits(), self.y[self.split.train], self.class_weights)
+        logits, classes = self._training_logits(), self.y[self.split.train]
+        weights = _balanced(classes, logits.size(-1)) if self.config.class_weights == "balanced" else None
+        loss = F.cross_entropy(logits, classes, weights)
         with solver_errors():
             loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
@@ -298,9 +299,9 @@ class _Training:
         self.earlier_seconds = saved.facts["seconds"]
 
 
-def _balanced(classes: Labels) -> Tensor:
+def _balanced(classes: Labels, num_classes: int) -> Tensor:
     """Weights under which every class that occurs adds the same to the loss, with mean one over the nodes."""
-    counts = torch.bincount(classes)
+    counts = torch.bincount(classes, minlength=num_classes)
     present = counts > 0
     return torch.where(present, classes.numel() / (present.sum() * counts.clamp(min=1)), 0.0).float()
 

@@ -14,10 +14,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kuramotognn.kernels.cpu import balanced_chunks, plan_flow
-from kuramotognn.kernels.cpu.jit import share_out
+from kuramotognn.kernels.cpu import FlowPlan, balanced_chunks, jit, plan_flow
+from kuramotognn.kernels.cpu.jit import SHARED_WORK, share_out
 from kuramotognn.kernels.cpu.lanes import rows, unit
-from kuramotognn.kernels.cpu.stages import show
+from kuramotognn.kernels.cpu.stages import NOT, show
 from kuramotognn.kernels.cpu.trig import sincos
 from kuramotognn.kernels.cpu.workspace import Workspace, workspace
 
@@ -29,7 +29,8 @@ def sine_and_cosine(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     width = 2 * unit(x.dtype.type)
     states = np.repeat(x[:, None], width, axis=1)
     features = np.empty((x.size, 2, width), x.dtype)
-    show(0, x.size, rows(states, width), rows(features, width), rows(features[:0], width))
+    none = rows(features[:0], width)
+    show(0, x.size, NOT, rows(states, width), none, rows(features, width), none)
     assert np.array_equal(features[..., :1].repeat(width, axis=2), features, equal_nan=True)
     return features[:, 0, 0], features[:, 1, 0]
 
@@ -185,6 +186,32 @@ def test_segments_cover_every_step_once(n: int, d: int, steps: int, stages: int,
     assert taken == list(range(steps))
 
 
+@given(st.integers(1, 400), st.sampled_from([np.float32, np.float64]))
+def test_tiles_cover_every_column_once_and_two_threads_share_them_evenly(d: int, dtype: type) -> None:
+    plan = plan_flow(3, d, 1, 1, dtype=dtype)
+    columns = [c for tile in plan.tiles for c in range(tile.start, tile.start + tile.width)]
+    assert columns == list(range(plan.columns))
+    assert d <= plan.columns < d + unit(dtype)
+    loads = [0, 0]
+    for tile in plan.tiles:  # Whoever is free takes the next one.
+        loads[loads.index(min(loads))] += tile.width
+    assert max(loads) - min(loads) <= unit(dtype)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@given(memory=st.integers(1, 10**7), steps=st.integers(4, 2000))
+def test_checkpoints_stay_within_the_memory_asked_for_where_they_can(linear: bool, memory: int, steps: int) -> None:
+    """Unless the least that checkpoints can do with is more."""
+    plan, least = (plan_flow(50, 40, steps, 2, linear=linear, memory=size) for size in (memory, 1))
+
+    def most(plan: FlowPlan) -> int:
+        """Bytes of the tape, and of two tiles' segments while they are recomputed."""
+        again = 0 if plan.keeps_all else 2 * plan.tape_rows(plan.segment) * plan.n * 2 * plan.unit
+        return 4 * (plan.tape_size + again)
+
+    assert most(plan) <= max(memory, most(least))
+
+
 @pytest.mark.parametrize("linear", [False, True])
 def test_a_plan_keeps_everything_that_fits(linear: bool) -> None:
     whole = plan_flow(10, 20, 50, 4, linear=linear)
@@ -205,6 +232,15 @@ def test_an_error_in_a_share_reaches_the_caller(failing: int) -> None:
             share_out(work, [(share,) for share in range(5)])
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("work", "threads"), [(SHARED_WORK, 1), (SHARED_WORK + 1, 2)])
+def test_little_work_wakes_nobody(work: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(jit, "run_team", lambda _, threads: asked.append(threads))
+    monkeypatch.setattr(jit, "thread_count", lambda: 2)
+    share_out(lambda share: None, [(0,), (1,)], work=work)
+    assert asked == [2] * (threads - 1)
 
 
 def test_kernels_are_compiled_once_and_cached_on_disk(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4}
 DTYPES = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
 LINEAR = pytest.mark.parametrize("linear", [False, True], ids=["kuramoto", "linear"])
 METHODS = pytest.mark.parametrize("method", list(TABLEAUX))
-CHANNELS = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 31, 37])
+CHANNELS = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 24, 31, 37, 41])
 
 
 @pytest.fixture
@@ -246,6 +246,20 @@ def test_checkpoints_give_the_same_bits(dtype: torch.dtype, linear: bool, method
     kept = flow_with_gradients(graph, inputs, upstream, linear, Solver(method, steps=steps))
     recomputed = flow_with_gradients(graph, inputs, upstream, linear, Solver(method, steps=steps, memory=1))
     assert_same_bits(recomputed, kept)
+
+
+@DTYPES
+@LINEAR
+@pytest.mark.parametrize("memory", [1, 1 << 30])
+def test_a_tape_written_past_the_caches_gives_the_same_bits(
+    dtype: torch.dtype, linear: bool, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = random_graph(21, 70, dtype)
+    inputs, upstream = flow_inputs(graph, 41, 0, dtype)
+    solver = Solver("rk4", steps=9, memory=memory)
+    near = flow_with_gradients(graph, inputs, upstream, linear, solver)
+    monkeypatch.setattr(cpu_flow, "CACHED_TAPE", 0)
+    assert_same_bits(flow_with_gradients(graph, inputs, upstream, linear, solver), near)
 
 
 def flow_arguments(graph: Graph, dtype: torch.dtype, linear: bool, *, steps: int, memory: int, keep: bool) -> tuple:

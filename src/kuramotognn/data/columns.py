@@ -83,7 +83,7 @@ class Encoder(BaseModel):
             # Rounding gives a constant column a tiny spread; dividing by it would blow up other nodes' values.
             scales = torch.where(spread > 1e-12 * (1 + means.abs()), spread, torch.ones_like(spread))
         categories = {
-            name: tuple(column.names[code] for code in column.codes[nodes].unique().tolist() if code >= 0)
+            name: tuple(column.names[code] for code in torch.unique(column.codes[nodes]).tolist() if code >= 0)
             for name, column in columns.categories.items()
         }
         return Encoder(
@@ -135,8 +135,8 @@ class Encoder(BaseModel):
         if width != self.matrix_width:
             raise DataError(
                 f"the model was trained with {'no matrix' if self.matrix_width is None else self.matrix_width} "
-                f"features from a matrix, got {'none' if width is None else width}; pass the same features "
-                "for new nodes"
+                f"features from a matrix, got {'none' if width is None else width}; pass such a matrix "
+                "with --features"
             )
 
 

@@ -89,7 +89,9 @@ class Understood:
 
 def read_nodes_edges(nodes: Path | str, edges: Path | str, **meaning: object) -> NodeDataset:
     """Read a graph from a file of nodes and a file of edges; see :class:`GraphFiles` for what can be said of them."""
-    return read_graph(GraphFiles(Path(nodes), Path(edges), **meaning))[0]  # type: ignore[arg-type]
+    features = meaning.pop("features", None)
+    matrix = None if features is None else Path(str(features))
+    return read_graph(GraphFiles(Path(nodes), Path(edges), features=matrix, **meaning))[0]  # type: ignore[arg-type]
 
 
 def read_graph(
@@ -138,7 +140,8 @@ def assemble(
         label = None  # Nodes to predict need no labels.
     y, class_names = _labels(table, label, known, needed=encoder is None)
     columns = _columns(table, files, matrix, encoder, known)
-    edge_index, edge_weight = _edges(edges, table, ids, files, known)
+    remedy = "" if encoder is None else ", keep those of the run with --with-training-nodes"
+    edge_index, edge_weight = _edges(edges, table, ids, files, known, remedy)
     splits = (_split(table, files.split, y, known),) if files.split is not None else ()
     dataset = NodeDataset(
         name=files.nodes.stem,
@@ -302,7 +305,7 @@ def _category(table: Table, name: str, wanted: bool) -> Category:
 
 
 def _edges(
-    edges: Table, nodes: Table, ids: pl.Series, files: GraphFiles, known: Understood
+    edges: Table, nodes: Table, ids: pl.Series, files: GraphFiles, known: Understood, remedy: str
 ) -> tuple[EdgeIndex, EdgeWeight | None]:
     if len(edges.frame.columns) < 2 and not (files.source and files.target):
         raise DataError(f"{edges.name} must have two columns of node ids, it has {edges.frame.columns}")
@@ -317,8 +320,8 @@ def _edges(
         if cell is None or not str(cell).strip():
             raise DataError(f"{edges.place(row, ends[end])}: the id is empty; an edge needs two ends")
         raise DataError(
-            f"{edges.place(row)}: node {str(cell)!r} is not in {nodes.name}; add it, or drop such edges "
-            "with --allow-missing"
+            f"{edges.place(row)}: node {str(cell)!r} is not in {nodes.name}; add it{remedy}, or drop such "
+            "edges with --allow-missing"
         )
     weight = _weights(edges, files.weight, known)
     known.dropped = int(missing.sum())

@@ -104,8 +104,9 @@ def read_table(path: Path, *, separator: str = ",") -> Table:
 def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     """Every array of an npz file; pickled objects are refused."""
     content = read_bytes(path)
-    with refusing(path, "npz"), np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        if not hasattr(archive, "files"):
+    with refusing(path, "npz"):
+        archive = np.load(io.BytesIO(content), allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
             raise DataError(f"{path} holds a single array, not an npz archive; write it with numpy.savez")
         try:
             return {name: archive[name] for name in archive.files}
@@ -204,9 +205,10 @@ def _sparse_matrix(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> SparseFea
         if name in arrays and arrays[name].dtype.kind not in "biuf":
             raise DataError(f"{path}: its array {name!r} holds {arrays[name].dtype}, not numbers")
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
     buffer.seek(0)
-    matrix = scipy.sparse.load_npz(buffer).tocsr()
+    matrix: Any = scipy.sparse.load_npz(buffer)
+    matrix = matrix.tocsr()
     if matrix.ndim != 2:
         raise DataError(f"{path} must hold a matrix, got {matrix.ndim} dimensions")
     matrix.check_format(full_check=True)

@@ -48,7 +48,7 @@ class Decay:
     """How a measure changes with depth.
 
     Attributes:
-        law: ``exponential``, ``algebraic`` or ``plateau`` (levels off above zero); ``constant`` for less than a factor 2;
+        law: ``exponential``, ``algebraic``, ``plateau`` (levels off above zero); ``constant`` for less than a factor 2;
             ``growth``; ``undecided`` when it fell too little or too unevenly to tell; ``collapse`` when it reached
             rounding errors too soon for a fit.
         rate: r of the exponential fit per unit of depth, whatever the law; not a number for ``collapse``.

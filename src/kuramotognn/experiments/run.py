@@ -248,7 +248,9 @@ def predict_run(
         raise ConfigError(
             f"{str(folder)!r} was trained on {config.dataset}; other nodes need a run on files of your own"
         )
-    files = config.data.files.model_copy(update=new.model_dump(exclude_unset=True) | {"split_column": None})
+    # The matrix of the run belongs to the nodes of the run.
+    changed = {"split_column": None, "features": None} | new.model_dump(exclude_unset=True)
+    files = config.data.files.model_copy(update=changed)
     beside = config.data.files.to_read(directed=config.data.directed) if with_training_nodes else None
     dataset, understood = read_graph(files.to_read(directed=config.data.directed), saved.encoder, beside=beside)
     observer.read(understood)

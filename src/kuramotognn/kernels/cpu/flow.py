@@ -16,9 +16,10 @@ from kuramotognn.kernels.cpu.lanes import rows
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.packing import pack, unpack
 from kuramotognn.kernels.cpu.plan import FlowPlan, Tile
-from kuramotognn.kernels.cpu.stages import backward, forward, show, show_adjoint
+from kuramotognn.kernels.cpu.stages import NEAR, NOT, PAST, backward, forward, show, show_adjoint
 from kuramotognn.kernels.cpu.workspace import workspace
 
+CACHED_TAPE = 16 << 20  # bytes of states that a cache may hold until the adjoint wants them
 SHARED_STAGE = 200_000  # entries and rows of a stage that are worth waking the other threads for
 
 
@@ -104,25 +105,24 @@ class _TileFlow(NamedTuple):
         """This tile's rows of an array that holds `each` numbers per node and column."""
         return self.rows(self.plan.part(numbers, self.tile, each))
 
+    def between_stages(self):
+        """A row per node and stage but the last; None where there is one stage."""
+        return self.scratch(self.plan.stages - 1) if self.plan.stages > 1 else None
+
     @property
     def planes(self):
         return 1 if self.plan.linear else 2
 
-    @property
-    def no_gains(self):
-        """What kernels take for the gains when none are kept."""
-        return None if self.plan.linear else self.scratch(0)
-
     def tape_views(self, tape, steps):
         """(states, gains) of a fully kept stretch."""
-        end = self.plan.slots(steps) * self.plan.n
+        end = steps * self.plan.stages * self.plan.n
         return tape[:end], None if self.plan.linear else tape[end:]
 
-    def run_forward(self, a, drive, steps, states, gains):
-        """Fill states [ring, N] (slot 0 given) and gains; returns the first row of the end state."""
+    def run_forward(self, a, drive, steps, x, states, gains, keep):
+        """Integrate x [N] in place; fill states and gains if they are to be kept."""
         passes = steps * self.plan.stages
-        features, slopes = self.scratch(2 * self.planes), self.scratch(self.plan.stages - 1)
-        show(0, self.plan.n, states, features, gains)
+        features, slopes = self.scratch(2 * self.planes), self.between_stages()
+        show(0, self.plan.n, keep, x, states, features, gains)
 
         def stages(lo, hi, first, last):
             forward(
@@ -131,13 +131,14 @@ class _TileFlow(NamedTuple):
                 passes,
                 lo,
                 hi,
-                gains is not None and gains.size > 0,
+                keep,
                 self.layout.rowptr,
                 self.layout.col,
                 a,
                 drive,
                 self.strength,
                 self.coef,
+                x,
                 states,
                 gains,
                 features,
@@ -145,13 +146,16 @@ class _TileFlow(NamedTuple):
             )
 
         self._march(stages, passes, self.layout.chunks)
-        return passes % (states.size // self.plan.n) * self.plan.n
+
+    def run_forward_without_tape(self, a, drive, steps, x):
+        """Integrate x [N] in place."""
+        self.run_forward(a, drive, steps, x, *self.tape_views(self.scratch(0), 0), NOT)
 
     def run_backward(self, t_a, steps, states, gains, lam, grad_drive, dots, row_strength):
         """Pull lam [N] back over `steps` steps in place and add to the other gradients."""
         passes = steps * self.plan.stages
         mus, query, sources = (
-            self.scratch(self.plan.stages - 1),
+            self.between_stages(),
             self.scratch(self.planes),
             self.scratch(2 * self.planes),
         )
@@ -195,10 +199,14 @@ class _TileFlow(NamedTuple):
         if self.plan.keeps_all:
             return self.tape_views(tape, steps)
         states, gains = self.tape_views(self.scratch(self.plan.tape_rows(steps)), steps)
-        n = self.plan.n
-        states[:n] = tape[segment * n : (segment + 1) * n]
-        self.run_forward(a, drive, steps, states, gains)
+        x, n = self.scratch(1), self.plan.n
+        x[:] = tape[segment * n : (segment + 1) * n]
+        self.run_forward(a, drive, steps, x, states, gains, self.keep(states.nbytes))
         return states, gains
+
+    def keep(self, size):
+        """How to keep so many bytes for a tile and as many for the others."""
+        return PAST if size * self.plan.columns // self.tile.width > CACHED_TAPE else NEAR
 
 
 def _tile_flows(layout, plan, coef, strength, dtype):
@@ -232,20 +240,16 @@ def flow_forward(
 
     def integrate(number, by_rows):
         flow = flow_of(number, by_rows)
-        kept, own_drive = flow.part(tape, plan.kept) if keep else None, flow.part(drives)
+        x, own_drive = flow.part(ends), flow.part(drives)
+        x[:] = flow.part(starts)
         if keep and plan.keeps_all:
-            states, gains = flow.tape_views(kept, plan.steps)
-            states[:n] = flow.part(starts)
-            end = flow.run_forward(own_a, own_drive, plan.steps, states, gains)
-        else:
-            states, end = flow.scratch(plan.stages + 1), 0
-            states[:n] = flow.part(starts)
-            for segment, (first, last) in enumerate(plan.segments):
-                states[:n] = states[end : end + n]
-                if keep:
-                    kept[segment * n : (segment + 1) * n] = states[:n]
-                end = flow.run_forward(own_a, own_drive, last - first, states, flow.no_gains)
-        flow.part(ends)[:] = states[end : end + n]
+            states, gains = flow.tape_views(flow.part(tape, plan.kept), plan.steps)
+            flow.run_forward(own_a, own_drive, plan.steps, x, states, gains, flow.keep(states.nbytes))
+            return
+        for segment, (first, last) in enumerate(plan.segments):
+            if keep:
+                flow.part(tape, plan.kept)[segment * n : (segment + 1) * n] = x
+            flow.run_forward_without_tape(own_a, own_drive, last - first, x)
 
     for_tiles(layout, plan, integrate)
     return unpack(ends, layout, plan), tape

@@ -144,6 +144,30 @@ def put(typingctx, items, index, value):
 
 
 @intrinsic
+def put_past(typingctx, items, index, value):
+    """items[index] = value in memory, past the caches, where nobody looks for it soon; items lie on whole rows."""
+
+    def codegen(context, builder, sig, args):
+        address = builder.bitcast(_item(context, builder, sig, args), args[2].type.as_pointer())
+        stored = builder.store(args[2], address, align=items.stride)
+        stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+        return context.get_dummy_value()
+
+    return types.void(items, index, items.item), codegen
+
+
+@intrinsic
+def settle(typingctx):
+    """Wait until what `put_past` wrote can be seen by every thread."""
+
+    def codegen(context, builder, sig, args):
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
 def increase(typingctx, numbers, index, value):
     """numbers[index] += value."""
 

@@ -58,13 +58,9 @@ class FlowPlan(NamedTuple):
         size = self.n * each
         return array[size * tile.start : size * (tile.start + tile.width)]
 
-    def slots(self, steps):
-        """Stage inputs (and the end state) that `steps` steps produce."""
-        return steps * self.stages + 1
-
     def tape_rows(self, steps):
         """Numbers per node and column that the adjoint of `steps` steps needs: states, and gains for kuramoto."""
-        return self.slots(steps) + (0 if self.linear else steps * self.stages)
+        return steps * self.stages * (1 if self.linear else 2)
 
     @property
     def segments(self):

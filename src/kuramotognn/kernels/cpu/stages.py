@@ -15,13 +15,15 @@ among threads within a stage, tiles for good: no sum is ever shared.
 
 Arrays belong to one tile of the columns and are flat arrays of its rows (:func:`lanes.rows`), here with the shape that
 is meant; P = 2 features for kuramoto, 1 for linear:
-    states [ring, N]       slot m = n*S + s holds the input of stage s of step n; a ring of S+1 is enough when nothing
-                           has to be kept
-    gains [slots, N]       s (A s) + c (A c) of every stage, all that the adjoint needs besides the states; empty when
-                           nothing has to be kept, None for the linear field, which makes two kernels of each
+    x [N]                  the state at the beginning of the step
+    states [slots, N]      the tape: slot m = n*S + s holds the input of stage s of step n
+    gains [slots, N]       s (A s) + c (A c) of every stage, all that the adjoint needs besides the states; None for the
+                           linear field, which makes two kernels of each
     features [2, N, P]     double buffered; (sin, cos) or x
-    slopes, mus [S-1, N]; drive, lam, grad_drive [N]; dots [E] numbers in transposed order
-coef[s, j] is the weight of slope k_j in the state that follows stage s: rows s < S-1 hold h*A[s+1], the last
+    slopes, mus [S-1, N]   None for methods of one stage
+    drive, lam, grad_drive [N]; dots [E] numbers in transposed order
+keep says what becomes of the tape: it is not kept (NOT), kept (NEAR), or so large that it is written past the caches
+(PAST). coef[s, j] is the weight of slope k_j in the state that follows stage s: rows s < S-1 hold h*A[s+1], the last
 row h*b. The adjoint uses the same table read by columns.
 """
 
@@ -36,13 +38,25 @@ from kuramotognn.kernels.cpu.lanes import (
     pointer,
     prefetch,
     put,
+    put_past,
+    settle,
     splat,
     total,
 )
 from kuramotognn.kernels.cpu.trig import sincos
 
-ROWS_AHEAD = 16
+NOT, NEAR, PAST = 0, 1, 2
+ROWS_AHEAD = 16  # Rows between asking for the tape and using it.
 AHEAD = 8  # Entries between asking for a neighbour's row and using it: about what a read from the shared cache takes.
+
+
+@part
+def _keep(keep, items, index, value):
+    """items[index] = value on the tape."""
+    if keep == PAST:
+        put_past(items, index, value)
+    elif keep == NEAR:
+        put(items, index, value)
 
 
 @part
@@ -88,8 +102,8 @@ def _interaction(i, end, rowptr, col, val, features, gains, place, keep):
     else:
         a_sin, a_cos = _gather_pair(first, last, end, col, val, features)
         sin, cos = at(features, 2 * i), at(features, 2 * i + 1)
-        if keep:
-            put(gains, place, fma(sin, a_sin, cos * a_cos))
+        if keep != NOT:
+            _keep(keep, gains, place, fma(sin, a_sin, cos * a_cos))
         interaction = fma(cos, a_sin, -(sin * a_cos))
     return interaction
 
@@ -101,7 +115,6 @@ def _forward_rows(
     lo,
     hi,
     n,
-    ring,
     keep,
     end,
     rowptr,
@@ -111,35 +124,41 @@ def _forward_rows(
     strength,
     stages,
     coef,
+    x,
     states,
     gains,
     features,
     slopes,
 ):
     stage, side = m % stages, m % 2
-    weights, base, following = ahead(coef, stage * stages), (m - stage) % ring * n, (m + 1) % ring * n
-    own_weight, strengths = splat(drive, at(weights, stage)), splat(drive, strength)
+    weights, own_weight = ahead(coef, stage * stages), splat(drive, at(coef, stage * stages + stage))
     planes = 1 if gains is None else 2
     seen, shown = ahead(features, side * planes * n), ahead(features, (1 - side) * planes * n)
     for i in range(lo, hi):
         interaction = _interaction(i, end, rowptr, col, val, seen, gains, m * n + i, keep)
-        slope = fma(strengths, interaction, at(drive, i))
-        x = fma(own_weight, slope, at(states, base + i))
-        for j in range(stage):
-            x = fma(splat(drive, at(weights, j)), at(slopes, j * n + i), x)
-        if stage < stages - 1:
-            put(slopes, stage * n + i, slope)
-        put(states, following + i, x)
+        slope = fma(splat(drive, strength), interaction, at(drive, i))
+        following = fma(own_weight, slope, at(x, i))
+        if slopes is None:
+            put(x, i, following)
+        else:
+            for j in range(stage):
+                following = fma(splat(drive, at(weights, j)), at(slopes, j * n + i), following)
+            if stage < stages - 1:
+                put(slopes, stage * n + i, slope)
+            else:
+                put(x, i, following)
         if more:
-            _show(x, i, shown, gains)
+            _keep(keep, states, (m + 1) * n + i, following)
+            _show(following, i, shown, gains)
 
 
 @part
 def _slope_gradient(coef, stages, stage, lam, j, n, mus):
     """kappa = dL/dk_stage = h b_stage lambda + h sum_{later r} A[r, stage] mu_r of row j."""
     kappa = splat(lam, at(coef, (stages - 1) * stages + stage)) * lam
-    for r in range(stage + 1, stages):
-        kappa = fma(splat(lam, at(coef, (r - 1) * stages + stage)), at(mus, (r - 1) * n + j), kappa)
+    if mus is not None:
+        for r in range(stage + 1, stages):
+            kappa = fma(splat(lam, at(coef, (r - 1) * stages + stage)), at(mus, (r - 1) * n + j), kappa)
     return kappa
 
 
@@ -232,7 +251,7 @@ def _backward_rows(
     row_strength,
 ):
     stage, before, strengths = m % stages, ahead(states, (m - 1) * n), splat(lam, strength)
-    planes = 1 if gains is None else 2
+    planes, earlier = 1 if gains is None else 2, stage - 1 if stage > 0 else stages - 1
     seen, shown = ahead(sources, side * planes * n), ahead(sources, (1 - side) * planes * n)
     for j in range(lo, hi):
         _expect(before, gains, j + ROWS_AHEAD, m * n)
@@ -240,7 +259,10 @@ def _backward_rows(
         kappa = _slope_gradient(coef, stages, stage, lam_j, j, n, mus)
         put(grad_drive, j, at(grad_drive, j) + kappa)
         pulled = _pull(j, kappa, end, t_rowptr, t_col, t_val, query, seen, gains, m * n + j, dots, row_strength)
-        if stage > 0:
+        if mus is None:
+            lam_j = fma(strengths, pulled, lam_j)
+            put(lam, j, lam_j)
+        elif stage > 0:
             put(mus, (stage - 1) * n + j, strengths * pulled)
         else:
             lam_j = fma(strengths, pulled, lam_j)
@@ -248,7 +270,7 @@ def _backward_rows(
                 lam_j = lam_j + at(mus, r * n + j)
             put(lam, j, lam_j)
         if m > 0:
-            kappa = _slope_gradient(coef, stages, (m - 1) % stages, lam_j, j, n, mus)
+            kappa = _slope_gradient(coef, stages, earlier, lam_j, j, n, mus)
             _show_adjoint(at(before, j), kappa, j, query, shown, gains)
 
 
@@ -256,20 +278,20 @@ def _backward_rows(
 
 
 @kernel
-def show(lo, hi, states, features, gains):
-    """What neighbours see of the states in slot 0."""
-    x, seen, kept = pointer(states), pointer(features), pointer(gains)
+def show(lo, hi, keep, x, states, features, gains):
+    """What neighbours see of the state, which is the first on the tape."""
+    state, tape, seen, kept = pointer(x), pointer(states), pointer(features), pointer(gains)
     for i in range(lo, hi):
-        _show(at(x, i), i, seen, kept)
+        _keep(keep, tape, i, at(state, i))
+        _show(at(state, i), i, seen, kept)
 
 
 @kernel
 def forward(
-    first, last, passes, lo, hi, keep, rowptr, col, val, drive, strength, coef, states, gains, features, slopes
+    first, last, passes, lo, hi, keep, rowptr, col, val, drive, strength, coef, x, states, gains, features, slopes
 ):
     """Some of all `passes` stages, for some rows."""
-    n, end, stages = drive.size, col.size - 1, coef.shape[0]
-    ring, kept = states.size // n, pointer(gains)
+    n, end, stages, kept = drive.size, col.size - 1, coef.shape[0], pointer(gains)
     for m in range(first, last):
         _forward_rows(
             m,
@@ -277,7 +299,6 @@ def forward(
             lo,
             hi,
             n,
-            ring,
             keep,
             end,
             pointer(rowptr),
@@ -287,11 +308,13 @@ def forward(
             strength,
             stages,
             pointer(coef),
+            pointer(x),
             pointer(states),
             kept,
             pointer(features),
             pointer(slopes),
         )
+    settle()
 
 
 @kernel

@@ -1,11 +1,16 @@
 """Scratch memory that is used again."""
 
 import math
+import mmap
 import os
 import sys
 import threading
+from contextlib import suppress
 
 import numpy as np
+
+HUGE_PAGE = 2 << 20
+HUGE_FROM = 128 << 10  # Bytes from which on a buffer lies on huge pages: with small ones, every few rows miss the TLB.
 
 
 class Workspace:
@@ -24,10 +29,10 @@ class Workspace:
         """An uninitialised C-contiguous array, aligned to a cache line."""
         dtype = np.dtype(dtype)
         count = math.prod(shape)
-        size = count * dtype.itemsize + 64
+        align = HUGE_PAGE if count * dtype.itemsize >= HUGE_FROM else 64
         with self._lock:
-            buffer = self._take(size)
-            skip = -buffer.ctypes.data % 64
+            buffer = self._take(count * dtype.itemsize + align)
+            skip = -buffer.ctypes.data % align
             return buffer[skip : skip + count * dtype.itemsize].view(dtype).reshape(shape)
 
     def renew_lock(self):
@@ -51,13 +56,24 @@ class Workspace:
                 break
             retained -= self._buffers[n].size
             del self._buffers[n]
-        self._buffers.append(np.empty(size, np.uint8))
+        self._buffers.append(_fresh(size))
         return self._buffers[-1]
 
     def clear(self):
         """Forget every free buffer."""
         with self._lock:
             self._buffers = [b for b in self._buffers if sys.getrefcount(b) > 3]
+
+
+def _fresh(size):
+    """New bytes; on huge pages where they are worth it and the system has them (Linux)."""
+    if size < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.empty(size, np.uint8)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # A kernel without them.
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    # Its base is not an array, so that arrays made from it refer to itself and count as users.
+    return np.frombuffer(pages, np.uint8)
 
 
 workspace = Workspace()
