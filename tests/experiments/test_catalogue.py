@@ -102,7 +102,6 @@ def test_a_sweep_and_its_jobs() -> None:
     assert len(sweep.jobs) == 8 * 2 * 3
     assert sweep.jobs[0].split == sweep.jobs[7].split == 0
     assert sweep.label(sweep.jobs[1]) == "cora grand-l T=4 split 0"
-    assert sweep.command() == ("kuramotognn reproduce depth --splits 2 --seeds 3 --datasets cora --models grand-l")
 
 
 def test_data_that_is_missing_is_named_with_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

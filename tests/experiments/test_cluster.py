@@ -10,12 +10,19 @@ from kuramotognn.experiments.workers import run_jobs
 from tests.experiments.small_sweep import small_jobs
 from tests.experiments.test_workers import ROOT, outcomes
 
+#: Ray takes the machine's outer address for its own unless it is told that there are no other machines.
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+
 
 @pytest.mark.slow
 def test_all_results_arrive_though_one_of_two_nodes_is_killed(tmp_path: Path) -> None:
     if importlib.util.find_spec("ray") is None:
         pytest.skip("Ray is not installed (pip install 'kuramotognn[cluster]')")
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+    environment = os.environ | {
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}",
+        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+        **LOOPBACK,
+    }
     done = subprocess.run(
         [sys.executable, "-m", "tests.experiments.ray_sweep", str(tmp_path / "ray"), "8"],
         cwd=ROOT,

@@ -5,7 +5,7 @@ import torch
 
 from kuramotognn.diagnostics import order_parameter
 from kuramotognn.experiments.config import Config, resolve
-from kuramotognn.experiments.measures import MEASURES, TIMES, accuracy, timing, trajectory
+from kuramotognn.experiments.measures import MEASURES, TIMES, accuracy, timing, trajectory, validation
 from kuramotognn.experiments.run import Task
 
 
@@ -17,6 +17,10 @@ def small(**settings: object) -> Config:
 def test_accuracy_leaves_out_what_tuning_splits_say_about_test_nodes() -> None:
     assert 0 <= accuracy(small())["test_accuracy"] <= 1
     assert {name for name in accuracy(small(first_split=1000)) if name.startswith("test")} == {"test_nodes"}
+
+
+def test_validation_says_nothing_of_test_nodes() -> None:
+    assert {name for name in validation(small()) if name.startswith("test")} == {"test_nodes"}
 
 
 def test_accuracy_is_that_of_a_run() -> None:
@@ -56,4 +60,4 @@ def test_a_model_without_a_flow_has_no_trajectory() -> None:
 
 
 def test_measures_by_name() -> None:
-    assert set(MEASURES) == {"accuracy", "timing", "trajectory", "statistics"}
+    assert set(MEASURES) == {"accuracy", "validation", "timing", "trajectory", "statistics"}

@@ -37,7 +37,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_winner_is_written_as_a_file_that_train_takes(study: Path) -> None:
     text = (study / "best.toml").read_text()
-    assert "4 settings tried on tuning splits 1000-1001" in text
+    assert "4 settings tried on splits 1000-1001" in text
     assert "compared again on splits 1100-1101" in text
     resolved = resolve({}, tomllib.loads(text))
     assert "recommended" not in resolved.sources.values(), "the file is whole"
@@ -117,6 +117,16 @@ def test_what_is_given_or_ruled_out_is_not_searched() -> None:
     space = plan_study({"solver": {"method": "dopri5"}, "model": {"time": 3.0}}).space
     assert not {"solver.step_size", "model.time", "solver.method"} & space.keys()
     assert "model.coupling" in space
+
+
+def test_given_splits_are_tuned_on_by_their_validation_nodes_and_confirmed_with_other_seeds() -> None:
+    webkb = plan_study({"dataset": "texas"}, splits=12, confirmation_splits=11)
+    assert webkb.search_on() == [*((split, 0) for split in range(10)), (0, 1), (1, 1)]
+    assert webkb.confirm_on() == [*((split, 100) for split in range(10)), (0, 101)]
+    public = plan_study({"dataset": "citeseer", "data": {"protocol": "planetoid-public"}}, splits=2)
+    assert public.search_on() == [(0, 0), (0, 1)]
+    drawn = plan_study({"dataset": "citeseer"}, splits=2, confirmation_splits=2)
+    assert (drawn.search_on(), drawn.confirm_on()) == ([(1000, 0), (1001, 0)], [(1100, 0), (1101, 0)])
 
 
 def test_starts_are_moved_into_the_space() -> None:

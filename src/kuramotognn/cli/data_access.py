@@ -16,6 +16,7 @@ from kuramotognn.cli.base import app, prepare
 from kuramotognn.data.files import reporting
 
 app.meta.group_parameters = Group("Data files, for every command", sort_key=10)
+app.meta.suppress_keyboard_interrupt = False
 
 
 @app.meta.default

@@ -67,17 +67,6 @@ class Sweep:
         where = "".join(f" {name}={value:g}" for name, value in place.at.items())
         return f"{place.dataset} {place.model}{where} split {job.split}" + (f" seed {job.seed}" if job.seed else "")
 
-    def command(self) -> str:
-        """What to type to have it run."""
-        experiment, chosen = self.experiment, {place.dataset for place, _ in self.cells}
-        words = [f"kuramotognn reproduce {experiment.name} --splits {self.splits} --seeds {self.seeds}"]
-        if len(chosen) < len(experiment.datasets):
-            words.append("--datasets " + ",".join(name for name in experiment.datasets if name in chosen))
-        models = {place.model for place, _ in self.cells}
-        if len(models) < len(experiment.models):
-            words.append("--models " + ",".join(name for name in experiment.models if name in models))
-        return " ".join(words)
-
 
 def plan_sweep(
     experiment: Experiment,

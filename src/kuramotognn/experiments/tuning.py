@@ -22,10 +22,11 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from kuramotognn.experiments.catalogue import PROTOCOL_SPLITS
 from kuramotognn.experiments.claims import Claims
 from kuramotognn.experiments.config import Config, ConfigError, flatten, nest, replaced_by, resolve
 from kuramotognn.experiments.jobs import Cell, Job
-from kuramotognn.experiments.measures import FIRST_TUNING_SPLIT, accuracy
+from kuramotognn.experiments.measures import FIRST_TUNING_SPLIT, validation
 from kuramotognn.experiments.provenance import provenance
 from kuramotognn.experiments.run import Task
 from kuramotognn.experiments.workers import SweepObserver, check_processes, run_jobs, start_worker, stop_worker
@@ -36,7 +37,9 @@ from kuramotognn.solve import SolverError
 
 STUDY, JOURNAL, BEST, SUMMARY, CONFIRM = "study.json", "journal.log", "best.toml", "tuning.json", "confirm"
 #: Splits that the best settings are compared on again start here, apart from those of the search.
-FIRST_CONFIRMATION_SPLIT = 1100
+FIRST_CONFIRMATION_SPLIT, FIRST_CONFIRMATION_SEED = 1100, 100
+#: Protocols that draw splits by number; the others come with theirs.
+DRAWN = ("random-per-class", "fraction", "k-fold")
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
@@ -87,6 +90,27 @@ class TuningPlan:
         if not space:
             raise ConfigError(f"nothing is left to search for {config.model.name}: every setting of its space is given")
         return space
+
+    @property
+    def given_splits(self) -> int:
+        """How many splits the protocol comes with; 0 when it draws as many as are asked for."""
+        protocol = self.config({}).data.protocol
+        return 0 if protocol in DRAWN else PROTOCOL_SPLITS.get(protocol, 1)
+
+    def search_on(self) -> list[tuple[int, int]]:
+        """Splits and seeds that a trial is scored on."""
+        return self._pairs(FIRST_TUNING_SPLIT, 0, self.splits)
+
+    def confirm_on(self) -> list[tuple[int, int]]:
+        """Splits and seeds that the best settings are compared on."""
+        return self._pairs(FIRST_CONFIRMATION_SPLIT, FIRST_CONFIRMATION_SEED, self.confirmation_splits)
+
+    def _pairs(self, first_split: int, first_seed: int, count: int) -> list[tuple[int, int]]:
+        if given := self.given_splits:
+            # There are no others: their validation nodes decide, and fresh means other seeds.
+            return [(k % given, first_seed + k // given) for k in range(count)]
+        seed = self.config({}).seed
+        return [(first_split + k, seed) for k in range(count)]
 
     def config(self, settings: Mapping[str, Any]) -> Config:
         """The base with some settings changed."""
@@ -168,7 +192,7 @@ def start_study(
     task = Task.from_config(plan.config({}))
     (
         task.model(),
-        task.split(FIRST_TUNING_SPLIT),
+        task.split(plan.search_on()[0][0]),
         plan.space,
     )  # Settings that cannot work should not leave a folder behind.
     folder.mkdir(parents=True, exist_ok=True)
@@ -263,9 +287,9 @@ def _score(plan: TuningPlan, trial: Trial) -> float:
     """Mean validation accuracy over the tuning splits; poor settings are stopped after some of them."""
     config = plan.config({name: suggest(trial, name, where) for name, where in plan.space.items()})
     scores: list[float] = []
-    for split in range(FIRST_TUNING_SPLIT, FIRST_TUNING_SPLIT + plan.splits):
+    for split, seed in plan.search_on():
         try:
-            result = accuracy(config.model_copy(update={"splits": 1, "first_split": split}))
+            result = validation(config.model_copy(update={"splits": 1, "first_split": split, "seed": seed}))
         except (SolverError, RuntimeError, MemoryError) as error:
             trial.set_user_attr("failed", f"split {split}: {error}")
             raise optuna.TrialPruned from error
@@ -284,8 +308,9 @@ def _confirm(plan: TuningPlan, folder: Path, processes: int, observer: TuningObs
     if not complete:
         raise ConfigError(f"no setting of {str(folder)!r} could be trained on every tuning split; try more trials")
     chosen = _best_distinct(plan, complete)
-    splits = range(FIRST_CONFIRMATION_SPLIT, FIRST_CONFIRMATION_SPLIT + plan.confirmation_splits)
-    jobs = [Job(Cell(config), split, config.seed) for _, config in chosen for split in splits]
+    splits = plan.confirm_on()
+    cells = [Cell(config, "validation") for _, config in chosen]
+    jobs = [Job(cell, split, seed) for cell in cells for split, seed in splits]
     observer.confirming(len(chosen), len(splits))
     records = run_jobs(jobs, folder / CONFIRM, processes=processes, observer=observer)
     candidates = []
@@ -316,11 +341,10 @@ def _best_distinct(plan: TuningPlan, trials: Sequence[FrozenTrial]) -> list[tupl
 
 def _best_toml(plan: TuningPlan, result: TuningResult) -> str:
     best, source = result.best, provenance()
-    searched = f"{FIRST_TUNING_SPLIT}-{FIRST_TUNING_SPLIT + plan.splits - 1}"
-    compared = f"{FIRST_CONFIRMATION_SPLIT}-{FIRST_CONFIRMATION_SPLIT + plan.confirmation_splits - 1}"
+    searched, compared = (_words(pairs) for pairs in (plan.search_on(), plan.confirm_on()))
     lines = (
-        f"Found by `kuramotognn tune`: {result.trials} settings tried on tuning splits {searched}, poor ones on fewer,",
-        f"the best {len(result.candidates)} compared again on splits {compared}. Trial {best.trial} won: validation",
+        f"Found by `kuramotognn tune`: {result.trials} settings tried on {searched}, poor ones on fewer,",
+        f"the best {len(result.candidates)} compared again on {compared}. Trial {best.trial} won: validation",
         f"{100 * best.mean:.2f} ± {100 * best.standard_error:.2f} (mean ± standard error). No test node was looked at.",
         f"kuramotognn {source['kuramotognn']}, commit {source['commit']}.",
     )
@@ -336,8 +360,8 @@ def _summary(plan: TuningPlan, result: TuningResult) -> dict[str, Any]:
         "dataset": result.best.config.dataset,
         "model": result.best.config.model.name,
         "trials": result.trials,
-        "tuning_splits": [FIRST_TUNING_SPLIT, plan.splits],
-        "confirmation_splits": [FIRST_CONFIRMATION_SPLIT, plan.confirmation_splits],
+        "searched_on": _words(plan.search_on()),
+        "compared_on": _words(plan.confirm_on()),
         "candidates": [
             {
                 "trial": candidate.trial,
@@ -350,6 +374,12 @@ def _summary(plan: TuningPlan, result: TuningResult) -> dict[str, Any]:
         ],
         "provenance": provenance(),
     }
+
+
+def _words(pairs: Sequence[tuple[int, int]]) -> str:
+    splits, seeds = ({pair[k] for pair in pairs} for k in (0, 1))
+    words = f"splits {min(splits)}-{max(splits)}"
+    return words if seeds == {0} else f"{words}, seeds {min(seeds)}-{max(seeds)}"
 
 
 def _study(plan: TuningPlan, folder: Path, number: int = 0) -> optuna.Study:
