@@ -110,11 +110,15 @@ def _show_comparison(runs: tuple[Path, ...], profiles: list[Profile], picture: P
         return
     if output.talkative:
         table = Table(title="Over-smoothing: exponential decay of differences with depth")
-        for column in ("model", "depth", *(name_of(name) for name in next(iter(decays.values())))):
-            table.add_column(column)
+        table.add_column("measure")
         for label, profile in named.items():
-            clauses = [decay.describe(profile.unit).split(":")[0] for decay in decays[label].values()]
-            table.add_row(label, f"{profile.depth[-1]:g} {profile.unit}", *clauses)
+            table.add_column(f"{label}, {profile.depth[-1]:g} {profile.unit}")
+        for name in dict.fromkeys(name for laws in decays.values() for name in laws):
+            clauses = [
+                laws[name].describe(named[label].unit).split(":")[0] if name in laws else "too shallow to tell"
+                for label, laws in decays.items()
+            ]
+            table.add_row(name_of(name), *clauses)
         Console().print(table)
     print(f"saved {picture}")
 

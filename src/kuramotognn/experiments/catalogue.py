@@ -194,6 +194,7 @@ def read_tuned(paths: Sequence[Path]) -> dict[tuple[str, str], dict[str, Any]]:
 
 ORDER = (
     "main-accuracy",
+    "all-models",
     "labels-per-class",
     "depth",
     "depth-all",

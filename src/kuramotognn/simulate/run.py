@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from kuramotognn.checks import check_choice, check_positive
-from kuramotognn.kernels.cpu import lanes
 from kuramotognn.kernels.cpu import oscillators as kernels
 from kuramotognn.kernels.cpu.jit import thread_count
+from kuramotognn.kernels.cpu.lanes import rows, unit
+from kuramotognn.kernels.cpu.workspace import workspace
 from kuramotognn.simulate.arrays import Array
 from kuramotognn.simulate.frequencies import Frequencies
 from kuramotognn.simulate.model import Oscillators
@@ -178,18 +179,23 @@ class _Engine:
         seed: int,
     ) -> None:
         self.model, self.clock, self.method, self.real, self.n = model, clock, method, real, model.size
-        self.lanes = lanes(real)
+        self.lanes = unit(real)
         self.tiles = -(-self.n // self.lanes)
         self.interaction = self._interaction()
-        ahead, weights = (np.array(part) for part in METHODS[method])
+        reach, weights = (np.array(part) for part in METHODS[method])
         diffusion = math.sqrt(2 * model.noise * clock.step)
-        self.stepping = kernels.Stepping(clock.step, ahead, weights, clock.delay, diffusion, model.inertia)
+        self.stepping = kernels.Stepping(clock.step, reach, weights, clock.delay, diffusion, model.inertia)
         self.block = max(1, BLOCK[self.interaction.kind] // self.lanes)
         self.blocks = -(-self.tiles // self.block)
         self.state = self._state(frequencies, phases, velocities)
         self._set_history(history)
         self.frequencies = frequencies
         self.noise = [np.random.Generator(np.random.SFC64(s)) for s in self._noise_seeds(seed)]
+
+    @property
+    def phase(self) -> Array:
+        """The phases as numbers, those of the padding too."""
+        return self.state.phase.view(self.real)
 
     @property
     def at_once(self) -> int:
@@ -201,34 +207,36 @@ class _Engine:
         """A stream for each block: the numbers do not depend on which thread draws them."""
         return np.random.SeedSequence([seed, 2]).spawn(self.blocks) if self.model.noise else []
 
-    def _tiled(self, values: Array) -> Array:
-        """``[T, L]`` with zeros behind the last oscillator."""
-        tiled = np.zeros(self.tiles * self.lanes, self.real)
-        tiled[: self.n] = values
-        return tiled.reshape(self.tiles, self.lanes)
+    def _tiled(self, values: Array | float | None) -> Array:
+        """``[T]`` rows with zeros behind the last oscillator; none for None."""
+        tiled: Array = workspace.zeros((0 if values is None else self.tiles * self.lanes,), self.real)
+        tiled[: self.n] = 0.0 if values is None else values
+        return rows(tiled, self.lanes)
 
     def _interaction(self) -> kernels.Interaction:
         network, coupling = self.model.network, self.model.coupling
-        nothing = np.zeros(0, self.real)
-        scale, matrix = np.zeros((0, self.lanes), self.real), np.zeros((0, 0, self.lanes), self.real)
-        rowptr, col, weight = np.zeros(0, np.int64), np.zeros(0, np.int32), nothing
+        scale = matrix = self._tiled(None)
+        rowptr, place, weight = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, self.real)
         kind = kernels.MEAN_FIELD
         if network is None or self.model.normalise == "size":
             coupling /= self.n
         if isinstance(network, np.ndarray):
             kind, degrees = kernels.DENSE, np.count_nonzero(network, axis=1)
-            matrix = np.zeros((self.n, self.tiles * self.lanes), self.real)
-            matrix[:, : self.n] = network
-            matrix = matrix.reshape(self.n, self.tiles, self.lanes)
+            size = self.tiles * self.lanes
+            matrix = workspace.zeros((size, size), self.real)
+            matrix[: self.n, : self.n] = network
+            matrix = rows(matrix, self.lanes)
         elif network is not None:
             kind, degrees = kernels.SPARSE, np.diff(network.indptr)
-            rowptr, col = network.indptr.astype(np.int64), network.indices.astype(np.int32)
+            rowptr = np.full(self.tiles * self.lanes + 1, network.nnz)
+            rowptr[: self.n + 1] = network.indptr
+            place = (network.indices + network.indices // self.lanes * self.lanes).astype(np.int32)
             if (network.data != 1).any():
                 weight = network.data.astype(self.real)
         if self.model.normalise == "degree":
             scale = self._tiled(1 / np.maximum(degrees, 1))
         cosine, sine = coupling * math.cos(self.model.lag), coupling * math.sin(self.model.lag)
-        return kernels.Interaction(kind, cosine, sine, scale, rowptr, col, weight, matrix)
+        return kernels.Interaction(kind, cosine, sine, scale, rowptr, place, weight, matrix)
 
     def _state(self, frequencies: Array, phases: Array, velocities: Array | None) -> kernels.State:
         stages = self.stepping.weights.size
@@ -244,37 +252,33 @@ class _Engine:
                 f"the past of {self.n} oscillators over a delay of {self.clock.delay} steps takes {size / 1e9:.0f} GB, "
                 f"more than {MEMORY / 1e9:.0f} GB; choose a longer step, method 'euler' or float32"
             )
-        velocity = np.zeros((0, self.lanes), self.real)
-        if self.model.inertia:
-            velocity = self._tiled(frequencies if velocities is None else velocities)
-        live = np.zeros((1, self.lanes), self.real)
-        live[0, : self.n - (self.tiles - 1) * self.lanes] = 1
+        velocity = (frequencies if velocities is None else velocities) if self.model.inertia else None
         return kernels.State(
             self._tiled(phases),
             self._tiled(frequencies),
-            np.zeros((self.tiles if stages > 1 else 0, self.lanes), self.real),
-            velocity,
-            velocity.copy(),
-            np.zeros_like(velocity),
-            np.zeros((kept, width), self.real),
+            self._tiled(0.0 if stages > 1 else None),
+            self._tiled(velocity),
+            self._tiled(velocity),
+            self._tiled(None if velocity is None else 0.0),
+            workspace.zeros((kept * width,), self.real),
             np.zeros((sampled, self.blocks, 2)),
-            live,
+            self._tiled(1.0)[-1:].copy(),
         )
 
     def _set_history(self, history: str) -> None:
-        """The stages of the past; stage j of a step lies ahead[j - 1] of a step behind its start."""
-        ahead, stages = self.stepping.ahead, self.stepping.weights.size
-        kernels.wrap(self.state.phase.reshape(-1), np.zeros(self.tiles * self.lanes))
+        """The stages of the past; stage j of a step lies reach[j - 1] of a step behind its start."""
+        reach, stages = self.stepping.reach, self.stepping.weights.size
+        kernels.wrap(self.phase, np.zeros(self.phase.size))
         for slot in range(-self.clock.delay * stages, 1):
             step, stage = divmod(slot, stages)
-            when = self.clock.step * (step + (ahead[stage - 1] if stage else 0.0))
+            when = self.clock.step * (step + (reach[stage - 1] if stage else 0.0))
             kernels.set_pairs(slot, self.block, when if history == "uncoupled" else 0.0, self.state)
 
     def run(
         self, *, samples_from: float, keep_phases: bool, on_sample: Callable[[int, int], None] | None, seed: int
     ) -> Simulation:
         """All samples."""
-        clock, flat = self.clock, self.state.phase.reshape(-1)
+        clock, flat = self.clock, self.phase
         first = int(np.searchsorted(clock.times, samples_from * (1 - 1e-12)))
         first = min(first, clock.samples - 1)
         turns, begin = np.zeros(flat.size), flat.copy()
@@ -301,7 +305,7 @@ class _Engine:
                 on_sample(sample, clock.samples)
         span = clock.times[-1] - clock.times[first]
         travelled = (flat.astype(np.float64) - begin + 2 * math.pi * turns)[: self.n]
-        velocity = self.state.velocity.reshape(-1)[: self.n].copy() if self.model.inertia else None
+        velocity = self.state.velocity.view(self.real)[: self.n].copy() if self.model.inertia else None
         return Simulation(
             times=clock.times,
             order=np.abs(order),
@@ -324,7 +328,7 @@ class _Engine:
     def _advance(self, first: int, steps: int) -> None:
         """Make the steps, with as many drawn ahead at once as a buffer of noise holds."""
         if not self.noise:
-            self._team(first, steps, np.zeros((0, 0, self.lanes), self.real))
+            self._team(first, steps, self._tiled(None))
             return
         ahead = max(1, NOISE_AT_ONCE // self.n)
         for start in range(first, first + steps, ahead):
@@ -336,13 +340,13 @@ class _Engine:
         for number, stream in enumerate(self.noise):
             part = noise[:, number * self.block : (number + 1) * self.block]
             part[:] = stream.standard_normal(part.shape, dtype=self.real)
-        return noise
+        return rows(noise, self.lanes)
 
     def _team(self, first: int, steps: int, noise: Array) -> None:
         """The same steps on every thread, each for its blocks. Threads of our own: all must run for any to go on."""
         bounds = self._shares()
         threads, counter = len(bounds) - 1, np.zeros(1, np.int64)
-        shared = (self.block, self.n, threads, counter, self.interaction, self.stepping, self.state, noise)
+        shared = (self.block, threads, counter, self.interaction, self.stepping, self.state, noise)
 
         def work(number: int) -> None:
             kernels.integrate_share(first, steps, (bounds[number], bounds[number + 1]), *shared)

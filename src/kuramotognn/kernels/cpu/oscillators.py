@@ -10,12 +10,11 @@ import sys
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from kuramotognn.kernels.cpu.jit import kernel
-from kuramotognn.kernels.cpu.lanes import Lanes, at, fma, load, splat, store, total
+from kuramotognn.kernels.cpu.jit import kernel, part
+from kuramotognn.kernels.cpu.lanes import ahead, at, fma, lanes_at, pointer, prefetch, put, put_lanes, splat, total
 from kuramotognn.kernels.cpu.layout import Array
 from kuramotognn.kernels.cpu.trig import sincos
 
@@ -30,18 +29,18 @@ class Interaction(NamedTuple):
     kind: int
     cosine: float  # K cos(lag)
     sine: float  # K sin(lag)
-    scale: Array  # [T, L] a factor for each row, or [0, L]
-    rowptr: Array  # [N + 1] int64
-    col: Array  # [E] int32
+    scale: Array  # [T] rows: a factor for each oscillator, or empty
+    rowptr: Array  # [T L + 1] int64
+    place: Array  # [E] int32, where in a stage's pairs each neighbour's sine stands
     weight: Array  # [E], or empty where every weight is one
-    matrix: Array  # [N, T, L]
+    matrix: Array  # [T L * T] rows
 
 
 class Stepping(NamedTuple):
-    """A Runge–Kutta method whose stages lean on the one before: stage j starts at x + h ahead[j - 1] k_(j - 1)."""
+    """A Runge–Kutta method whose stages lean on the one before: stage j starts at x + h reach[j - 1] k_(j - 1)."""
 
     step: float
-    ahead: Array  # [S], the last one unused
+    reach: Array  # [S], the last one unused
     weights: Array  # [S]
     delay: int  # steps
     diffusion: float  # standard deviation of what noise adds in a step
@@ -49,101 +48,28 @@ class Stepping(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything that changes, T tiles of L oscillators; the last tile is padded with zeros."""
+    """Everything that changes: T tiles of L oscillators, each one row; the last one is padded with zeros."""
 
-    phase: Array  # [T, L]
-    frequency: Array  # [T, L]
-    slope: Array  # [T, L] weighted slopes so far
-    velocity: Array  # [T, L], [0, L] in first order, and so are the next two
+    phase: Array  # [T] rows
+    frequency: Array  # [T] rows
+    slope: Array  # [T] rows, weighted slopes so far; empty for methods of one stage
+    velocity: Array  # [T] rows; empty in first order, and so are the next two
     stage_velocity: Array
     velocity_slope: Array
-    pairs: Array  # [R, 2 T L] (sin, cos) of each oscillator at the stages that may still be asked for
+    pairs: Array  # [R * 2 T L] numbers: a tile's sines, then its cosines, at the stages that may still be asked for
     sums: Array  # [Q, B, 2] sums of the same over blocks
-    live: Array  # [1, L] ones and zeros: which oscillators of the last tile are real
-
-
-def _pair_vector(ty):
-    scalar = ir.FloatType() if ty.dtype == types.float32 else ir.DoubleType()
-    return ir.VectorType(scalar, 2 * 64 // (ty.dtype.bitwidth // 8))
-
-
-def _constants(numbers):
-    return ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers)
-
-
-def _pairs_pointer(context, builder, array_type, array, index_type, index):
-    data = context.make_array(array_type)(context, builder, value=array).data
-    vector = _pair_vector(array_type)
-    offset = builder.mul(
-        context.cast(builder, index, index_type, types.intp), ir.Constant(ir.IntType(64), vector.count)
-    )
-    return builder.bitcast(builder.gep(data, [offset]), vector.as_pointer())
+    live: Array  # [1] row of ones and zeros: which oscillators of the last tile are real
 
 
 @intrinsic
-def load_pairs(typingctx, array, tile):
-    """(sines, cosines) of a tile as lanes."""
-    lane = Lanes(array.dtype)
+def _count(typingctx, counter, number):
+    """Add to counter[0] as one, for all threads to see; what it was before."""
 
-    def codegen(context, builder, sig, args):
-        both = builder.load(_pairs_pointer(context, builder, array, args[0], tile, args[1]))
-        both.align = array.dtype.bitwidth // 8
-        count = both.type.count
-        parts = [builder.shuffle_vector(both, both, _constants(list(range(n, count, 2)))) for n in (0, 1)]
-        return context.make_tuple(builder, sig.return_type, parts)
-
-    return types.UniTuple(lane, 2)(array, tile), codegen
-
-
-@intrinsic
-def store_pairs(typingctx, array, tile, s, c):
-    """Write sines and cosines so that those of one oscillator stand side by side: one line of cache for a neighbour."""
-
-    def codegen(context, builder, sig, args):
-        pointer = _pairs_pointer(context, builder, array, args[0], tile, args[1])
-        half = args[2].type.count
-        both = builder.shuffle_vector(args[2], args[3], _constants([n // 2 + n % 2 * half for n in range(2 * half)]))
-        builder.store(both, pointer, align=array.dtype.bitwidth // 8)
-        return context.get_dummy_value()
-
-    return types.void(array, tile, s, c), codegen
-
-
-@intrinsic
-def prefetch(typingctx, array, index):
-    """Ask for array[index] of a vector ahead of time; any index will do."""
-
-    def codegen(context, builder, sig, args):
-        data = context.make_array(array)(context, builder, value=args[0]).data
-        pointer = builder.gep(data, [context.cast(builder, args[1], index, types.intp)])
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        function = builder.module.globals.get("llvm.prefetch.p0i8") or ir.Function(
-            builder.module, kind, "llvm.prefetch.p0i8"
-        )
-        builder.call(function, [builder.bitcast(pointer, byte), *(ir.Constant(number, n) for n in (0, 3, 1))])
-        return context.get_dummy_value()
-
-    return types.void(array, index), codegen
-
-
-@intrinsic
-def _arrive(typingctx, counter):
     def codegen(context, builder, sig, args):
         data = context.make_array(counter)(context, builder, value=args[0]).data
-        builder.atomic_rmw("add", data, ir.Constant(ir.IntType(64), 1), "seq_cst")
-        return context.get_dummy_value()
+        return builder.atomic_rmw("add", data, context.cast(builder, args[1], number, types.int64), "seq_cst")
 
-    return types.void(counter), codegen
-
-
-@intrinsic
-def _arrived(typingctx, counter):
-    def codegen(context, builder, sig, args):
-        data = context.make_array(counter)(context, builder, value=args[0]).data
-        return builder.load_atomic(data, "seq_cst", 8)
-
-    return types.int64(counter), codegen
+    return types.int64(counter, number), codegen
 
 
 if sys.platform == "win32":
@@ -155,162 +81,157 @@ else:
 @kernel
 def _meet(counter, everybody):
     """Wait until `everybody` arrivals were counted since the start."""
-    _arrive(counter)
+    _count(counter, 1)
     spins = 0
-    while _arrived(counter) < everybody:
+    while _count(counter, 0) < everybody:
         spins += 1
         if spins > SPINS:
             _give_way()
 
 
-@kernel
-def _sparse_sums(tile, n, rowptr, col, weight, far, buffer):
-    """buffer[0] and buffer[1]: sums over the neighbours of a tile's rows of weight times sine and cosine."""
-    lanes = buffer.shape[1]
-    zero = buffer.dtype.type(0)
-    edges = col.size
-    for lane in range(lanes):
-        i = tile * lanes + lane
-        s, c = zero, zero
-        if i < n:
-            first, last = at(rowptr, i), at(rowptr, i + 1)
-            if weight.size:
-                for e in range(first, last):
-                    if e + AHEAD < edges:
-                        prefetch(far, 2 * np.int64(at(col, e + AHEAD)))
-                    j, w = 2 * np.int64(at(col, e)), at(weight, e)
-                    s += w * at(far, j)
-                    c += w * at(far, j + 1)
-            else:
-                for e in range(first, last):
-                    if e + AHEAD < edges:
-                        prefetch(far, 2 * np.int64(at(col, e + AHEAD)))
-                    j = 2 * np.int64(at(col, e))
-                    s += at(far, j)
-                    c += at(far, j + 1)
-        buffer[0, lane] = s
-        buffer[1, lane] = c
+@part
+def _sparse_sums(first, last, end, place, weight, weighted, far, lanes):
+    """Sums over neighbours of weight times sine and cosine; end is the last entry of all."""
+    one = type(at(far, 0))(1)
+    s = c = one - one
+    for e in range(first, last):
+        prefetch(far, at(place, min(e + AHEAD, end)), 1)
+        j = np.int64(at(place, e))
+        w = at(weight, e) if weighted else one
+        s += w * at(far, j)
+        c += w * at(far, j + lanes)
+    return s, c
 
 
-@kernel
-def _dense_sums(tile, n, matrix, far, buffer):
-    """The same for a full matrix."""
-    lanes = buffer.shape[1]
-    zero = splat(buffer.dtype.type(0))
-    for lane in range(lanes):
-        i = tile * lanes + lane
-        s, c = zero, zero
-        if i < n:
-            for t in range(matrix.shape[1]):
-                sines, cosines = load_pairs(far, t)
-                a = load(matrix, (i, t))
-                s, c = fma(a, sines, s), fma(a, cosines, c)
-        buffer[0, lane] = total(s)
-        buffer[1, lane] = total(c)
+@part
+def _dense_sums(tiles, row, far, lanes):
+    """The same for a row of a full matrix."""
+    s = c = splat(row, 0)
+    for t in range(tiles):
+        a = at(row, t)
+        s = fma(a, lanes_at(far, 2 * t * lanes, row), s)
+        c = fma(a, lanes_at(far, (2 * t + 1) * lanes, row), c)
+    return total(s), total(c)
 
 
-@kernel
+@part
 def _accumulate(tile, first, last, h, b, reach, k, base, slopes):
     """What follows a stage with slope k: the next stage's value, or after the last one the next step's."""
-    x, slope = load(base, tile), b * k
+    x, slope = at(base, tile), b * k
     if not first:
-        slope = slope + load(slopes, tile)
+        slope = slope + at(slopes, tile)
     if last:
-        return fma(h, slope, x)
-    store(slopes, tile, slope)
-    return fma(reach, k, x)
+        following = fma(h, slope, x)
+    else:
+        put(slopes, tile, slope)
+        following = fma(reach, k, x)
+    return following
+
+
+@part
+def _show(x, tile, tiles, lanes, live, pairs):
+    """Sine and cosine of a tile, for all to see; zero where there is no oscillator."""
+    s, c = sincos(x)
+    if tile == tiles - 1:
+        s, c = s * at(live, 0), c * at(live, 0)
+    put_lanes(pairs, 2 * tile * lanes, s)
+    put_lanes(pairs, (2 * tile + 1) * lanes, c)
+    return s, c
 
 
 @kernel
-def integrate_share(start, steps, blocks, block, n, threads, counter, interaction, stepping, state, noise):
+def integrate_share(start, steps, blocks, size, threads, counter, interaction, stepping, state, noise):
     """Steps `start` to `start + steps` of blocks `blocks[0]` to `blocks[1]`; every thread of the team calls it."""
-    # Unpacked once: an array taken out of a tuple inside the loop costs an atomic count of references each time.
-    kind, k_cos, k_sin, scale, rowptr, col, weight, matrix = interaction
-    h, aheads, weights, delay, diffusion, inertia = stepping
-    phase, frequency, slopes, velocity, stage_velocity, velocity_slopes, pairs, all_sums, live = state
-    tiles, lanes = phase.shape
-    real = phase.dtype.type
-    stages, kept, summed = weights.size, pairs.shape[0], all_sums.shape[0]
-    buffer = np.empty((2, lanes), phase.dtype)
-    cosine, sine, step = splat(real(k_cos)), splat(real(k_sin)), splat(real(h))
-    kick = splat(real(diffusion / inertia if inertia > 0 else diffusion))
-    per_mass = splat(real(1 / inertia if inertia > 0 else 0))
+    kind, k_cos, k_sin, scales, rowptrs, places, weighting, full = interaction
+    h, reaches, weights, delay, diffusion, inertia = stepping
+    phases, frequencies, slopes, velocities, stage_velocities, velocity_slopes, all_pairs, all_sums, alive = state
+    tiles, stages, summed, lanes = phases.size, weights.size, all_sums.shape[0], phases.itemsize // all_pairs.itemsize
+    width, end, massive = 2 * tiles * lanes, places.size - 1, inertia > 0
+    kept = all_pairs.size // width
+    buffer = np.empty(2 * lanes, all_pairs.dtype)
+    others, pairs, live, kicks = pointer(buffer), pointer(all_pairs), pointer(alive), pointer(noise)
+    phase, frequency, slope, scale = pointer(phases), pointer(frequencies), pointer(slopes), pointer(scales)
+    rowptr, place, weight, matrix = pointer(rowptrs), pointer(places), pointer(weighting), pointer(full)
+    velocity, stage_velocity, push = pointer(velocities), pointer(stage_velocities), pointer(velocity_slopes)
+    cosine, sine, step = splat(phase, k_cos), splat(phase, k_sin), splat(phase, h)
+    kick = splat(phase, diffusion / inertia if massive else diffusion)
+    per_mass = splat(phase, 1 / inertia if massive else 0.0)
     meetings = 0
     for number in range(steps):
         for stage in range(stages):
             first, last = stage == 0, stage == stages - 1
-            b, reach = splat(real(weights[stage])), splat(real(h * aheads[stage]))
+            b, reach = splat(phase, weights[stage]), splat(phase, h * reaches[stage])
             now = (start + number) * stages + stage
             then = now - delay * stages
-            near, far, following = pairs[now % kept], pairs[then % kept], pairs[(now + 1) % kept]
-            sums = all_sums[(now + 1) % summed]
+            near, far = ahead(pairs, now % kept * width), ahead(pairs, then % kept * width)
+            following, sums = ahead(pairs, (now + 1) % kept * width), all_sums[(now + 1) % summed]
             mean_s = mean_c = 0.0
             if kind == MEAN_FIELD:
                 past = all_sums[then % summed]
-                for part in range(past.shape[0]):
-                    mean_s += past[part, 0]
-                    mean_c += past[part, 1]
-            others_s, others_c = splat(real(mean_s)), splat(real(mean_c))
-            for part in range(blocks[0], blocks[1]):
-                sum_s, sum_c = splat(real(0)), splat(real(0))
-                for tile in range(part * block, min((part + 1) * block, tiles)):
-                    if kind == SPARSE:
-                        _sparse_sums(tile, n, rowptr, col, weight, far, buffer)
-                    elif kind == DENSE:
-                        _dense_sums(tile, n, matrix, far, buffer)
+                for block in range(past.shape[0]):
+                    mean_s += past[block, 0]
+                    mean_c += past[block, 1]
+            others_s, others_c = splat(phase, mean_s), splat(phase, mean_c)
+            for block in range(blocks[0], blocks[1]):
+                sum_s = sum_c = splat(phase, 0)
+                for tile in range(block * size, min((block + 1) * size, tiles)):
                     if kind != MEAN_FIELD:
-                        others_s, others_c = load(buffer, 0), load(buffer, 1)
-                    s, c = load_pairs(near, tile)
+                        for lane in range(lanes):
+                            i = tile * lanes + lane
+                            if kind == SPARSE:
+                                total_s, total_c = _sparse_sums(
+                                    at(rowptr, i), at(rowptr, i + 1), end, place, weight, weighting.size, far, lanes
+                                )
+                            else:
+                                total_s, total_c = _dense_sums(tiles, ahead(matrix, i * tiles), far, lanes)
+                            put(others, lane, total_s)
+                            put(others, lanes + lane, total_c)
+                        others_s, others_c = lanes_at(others, 0, phase), lanes_at(others, lanes, phase)
+                    s, c = lanes_at(near, 2 * tile * lanes, phase), lanes_at(near, (2 * tile + 1) * lanes, phase)
                     # sin(x_j - x_i - lag), summed over j, by the addition theorem.
                     turned_s = others_s * cosine - others_c * sine
                     turned_c = others_c * cosine + others_s * sine
-                    torque = turned_s * c - turned_c * s
-                    if scale.shape[0]:
-                        torque = torque * load(scale, tile)
-                    k = torque + load(frequency, tile)
-                    if inertia > 0:
-                        push, k = k, load(stage_velocity, tile)
-                        push = (push - k) * per_mass
-                        v = _accumulate(tile, first, last, step, b, reach, push, velocity, velocity_slopes)
+                    k = turned_s * c - turned_c * s
+                    if scales.size:
+                        k = k * at(scale, tile)
+                    k = k + at(frequency, tile)
+                    if massive:
+                        v = at(stage_velocity, tile)
+                        v, k = _accumulate(tile, first, last, step, b, reach, (k - v) * per_mass, velocity, push), v
                         if last:
-                            if noise.shape[0]:
-                                v = fma(kick, load(noise, (number, tile)), v)
-                            store(velocity, tile, v)
-                        store(stage_velocity, tile, v)
-                    x = _accumulate(tile, first, last, step, b, reach, k, phase, slopes)
+                            if noise.size:
+                                v = fma(kick, at(kicks, number * tiles + tile), v)
+                            put(velocity, tile, v)
+                        put(stage_velocity, tile, v)
+                    x = _accumulate(tile, first, last, step, b, reach, k, phase, slope)
                     if last:
-                        if noise.shape[0] and not inertia > 0:
-                            x = fma(kick, load(noise, (number, tile)), x)
-                        store(phase, tile, x)
-                    s, c = sincos(x)
-                    if tile == tiles - 1:
-                        s, c = s * load(live, 0), c * load(live, 0)
-                    store_pairs(following, tile, s, c)
+                        if noise.size and not massive:
+                            x = fma(kick, at(kicks, number * tiles + tile), x)
+                        put(phase, tile, x)
+                    s, c = _show(x, tile, tiles, lanes, live, following)
                     sum_s, sum_c = sum_s + s, sum_c + c
-                sums[part, 0] = total(sum_s)
-                sums[part, 1] = total(sum_c)
+                sums[block, 0] = total(sum_s)
+                sums[block, 1] = total(sum_c)
             if threads > 1:
                 meetings += 1
                 _meet(counter, meetings * threads)
 
 
 @kernel
-def set_pairs(slot, block, shift, state):
+def set_pairs(slot, size, shift, state):
     """Sine, cosine and their sums of phase + shift * frequency, as the stage `slot`."""
-    phase, frequency, _, _, _, _, all_pairs, all_sums, live = state
-    pairs, sums = all_pairs[slot % all_pairs.shape[0]], all_sums[slot % all_sums.shape[0]]
-    tiles, real = phase.shape[0], phase.dtype.type
-    amount = splat(real(shift))
-    for part in range(sums.shape[0]):
-        sum_s, sum_c = splat(real(0)), splat(real(0))
-        for tile in range(part * block, min((part + 1) * block, tiles)):
-            s, c = sincos(fma(amount, load(frequency, tile), load(phase, tile)))
-            if tile == tiles - 1:
-                s, c = s * load(live, 0), c * load(live, 0)
-            store_pairs(pairs, tile, s, c)
+    phase, frequency, live = pointer(state.phase), pointer(state.frequency), pointer(state.live)
+    tiles, lanes = state.phase.size, state.phase.itemsize // state.pairs.itemsize
+    width, sums = 2 * tiles * lanes, state.sums[slot % state.sums.shape[0]]
+    pairs = ahead(pointer(state.pairs), slot % (state.pairs.size // width) * width)
+    for block in range(sums.shape[0]):
+        sum_s = sum_c = splat(phase, 0)
+        for tile in range(block * size, min((block + 1) * size, tiles)):
+            x = fma(splat(phase, shift), at(frequency, tile), at(phase, tile))
+            s, c = _show(x, tile, tiles, lanes, live, pairs)
             sum_s, sum_c = sum_s + s, sum_c + c
-        sums[part, 0] = total(sum_s)
-        sums[part, 1] = total(sum_c)
+        sums[block, 0] = total(sum_s)
+        sums[block, 1] = total(sum_c)
 
 
 @kernel

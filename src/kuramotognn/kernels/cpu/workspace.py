@@ -9,6 +9,8 @@ from contextlib import suppress
 
 import numpy as np
 
+from kuramotognn.kernels.cpu.layout import Array
+
 HUGE_PAGE = 2 << 20
 HUGE_FROM = 128 << 10  # Bytes from which on a buffer lies on huge pages: with small ones, every few rows miss the TLB.
 
@@ -39,7 +41,7 @@ class Workspace:
         """A child may have been forked while another thread of its parent held the lock."""
         self._lock = threading.Lock()
 
-    def zeros(self, shape, dtype):
+    def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Array:
         """The same, filled with zeros."""
         out = self.empty(shape, dtype)
         out.fill(0)
