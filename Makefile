@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow lint format bench results results-table figures clean
+.PHONY: help train test test-slow lint format bench bench-simulate results results-table figures clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -36,6 +36,10 @@ format: $(READY) ## Put the code in order
 
 bench: $(READY) ## Measure the engine against what others run (10 minutes; leave the machine alone)
 	$(BIN)/python -W ignore -m benchmarks.run
+
+bench-simulate: $(READY) ## Measure the simulator against other packages (2 minutes; leave the machine alone)
+	$(BIN)/python -m pip install --quiet kuramoto==0.4.0 jaxkuramoto==0.0.8
+	$(BIN)/python -W ignore -m benchmarks.simulate
 
 results: $(READY) ## Run what results/ holds (hours; goes on where it stopped) and write the README's table
 	$(BIN)/kuramotognn reproduce dataset-statistics --out runs/results

@@ -9,7 +9,6 @@ medians count, and compilation is left out for everybody. Writes ``benchmarks/re
 from __future__ import annotations
 
 import json
-import resource
 import statistics
 import sys
 import warnings
@@ -19,12 +18,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from scipy.integrate import solve_ivp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from benchmarks.roofline import copy_bandwidth
-from benchmarks.timing import interleaved, once
+from benchmarks.timing import interleaved, memory_watch, once
 from kuramotognn.experiments.provenance import provenance
-from kuramotognn.simulate import Frequencies, Oscillators, random_network, simulate, transition
+from kuramotognn.kernels.cpu.workspace import workspace
+from kuramotognn.simulate import Frequencies, Oscillators, random_network, simulate, small_world, transition
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -140,15 +142,48 @@ def million() -> dict[str, Any]:
     return out
 
 
+def places() -> dict[str, Any]:
+    """What it costs that neighbours lie anywhere in memory: an Euler step with the same rows, nodes in other places.
+
+    "next to each other" keeps the number of neighbours of every node and makes them the nodes that follow it: the same
+    work and traffic, read in order. The others are true renumberings, of a random graph, which has no good one, and of
+    a ring whose nodes were shuffled, which has.
+    """
+    n, rng = 1_000_000, np.random.default_rng(0)
+    drawn = random_network(n, 10, rng)
+    after = np.repeat(np.arange(n), np.diff(drawn.indptr)) + 1
+    after += np.arange(drawn.nnz) - np.repeat(drawn.indptr[:-1], np.diff(drawn.indptr))
+    in_order = sparse.csr_array((drawn.data, (after % n).astype(np.int32), drawn.indptr), shape=drawn.shape)
+    ring = _renumbered(small_world(n, 10, 0.0, rng), rng.permutation(n))
+    graphs = {
+        "random graph, as drawn": drawn,
+        "random graph, reverse Cuthill–McKee": _renumbered(drawn, reverse_cuthill_mckee(drawn, symmetric_mode=True)),
+        "the same rows, neighbours next to each other": in_order,
+        "shuffled ring": ring,
+        "shuffled ring, reverse Cuthill–McKee": _renumbered(ring, reverse_cuthill_mckee(ring, symmetric_mode=True)),
+    }
+    omega, start = rng.normal(size=n), rng.uniform(-np.pi, np.pi, n)
+    return {
+        name: _step(Oscillators(frequencies=omega, graph=graph), start, "euler", "float64", 8)
+        for name, graph in graphs.items()
+    }
+
+
+def _renumbered(graph: Any, order: Any) -> Any:
+    return sparse.csr_array(graph[order][:, order])
+
+
 def scale() -> dict[str, Any]:
-    """One rk4 step, float64, all to all and on random graphs, and the memory that the largest run took."""
+    """One rk4 step, float64, all to all and on random graphs, and the memory that ten million take."""
     out: dict[str, Any] = {"threads": threads(), "all to all": {}, "degree 10": {}}
     rng = np.random.default_rng(0)
     for n in (1000, 10_000, 100_000, 1_000_000, 10_000_000):
         steps = max(1, 1_000_000 // n)
-        start, model = rng.uniform(-np.pi, np.pi, n), Oscillators(frequencies=rng.normal(size=n))
-        out["all to all"][n] = _step(model, start, "rk4", "float64", steps)
-    out["peak_bytes"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        workspace.clear()  # What earlier runs left would not be counted.
+        with memory_watch() as growth:
+            start, model = rng.uniform(-np.pi, np.pi, n), Oscillators(frequencies=rng.normal(size=n))
+            out["all to all"][n] = _step(model, start, "rk4", "float64", steps)
+    out["peak_bytes"] = growth[0]
     for n in (1000, 10_000, 100_000, 1_000_000):
         steps = max(1, 300_000 // n)
         start = rng.uniform(-np.pi, np.pi, n)
@@ -198,6 +233,7 @@ SECTIONS = {
     "kuramoto": kuramoto,
     "jaxkuramoto": jaxkuramoto,
     "million": million,
+    "places": places,
     "scale": scale,
     "transition": draw_transition,
 }
@@ -245,6 +281,11 @@ def table(record: dict[str, Any]) -> str:
                     f"| {name} | {1e3 * row_['seconds']:.1f} ms | {row_['bytes'] / 1e6:.0f} MB | "
                     f"{row_['share of bandwidth']:.0%} | {row_['neighbours a second'] / 1e9:.2f} · 10⁹/s |"
                 )
+    if part := record.get("places"):
+        lines += ["", "The same with nodes in other places (Euler, float64):", "", "| neighbours | step | ratio |"]
+        lines.append("|---|---|---|")
+        base = next(iter(part.values()))
+        lines += [f"| {name} | {_time(seconds)} | {seconds / base:.2f} |" for name, seconds in part.items()]
     if part := record.get("scale"):
         lines += [
             "",
@@ -256,7 +297,8 @@ def table(record: dict[str, Any]) -> str:
         for n, seconds in part["all to all"].items():
             sparse = part["degree 10"].get(n)
             lines.append(f"| {int(n):,} | {_time(seconds)} | {_time(sparse) if sparse else '–'} |")
-        lines += ["", f"Ten million all to all took {part['peak_bytes'] / 1e9:.1f} GB of memory at most."]
+        peak = f"{part['peak_bytes'] / 1e9:.1f} GB"
+        lines += ["", f"Ten million all to all took {peak} of memory at most, arguments and result included."]
     facts = record["provenance"]
     commit = (facts["commit"] or "unknown")[:12]
     machine = facts["machine"]
