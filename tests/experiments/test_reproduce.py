@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kuramotognn.cli import main
+from kuramotognn.experiments.catalogue import ORDER
 from kuramotognn.experiments.jobs import load
 
 STATISTICS = ["reproduce", "dataset-statistics", "--datasets", "cora"]
@@ -60,7 +61,7 @@ def test_the_list(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
     monkeypatch.setenv("KURAMOTOGNN_DATA", str(folder / "nothing"))
     assert main(["reproduce", "--out", str(folder), "--json"]) == 0
     rows = {row["experiment"]: row for row in json.loads(capsys.readouterr().out)}
-    assert len(rows) == 13
+    assert list(rows) == list(ORDER)
     assert rows["dataset-statistics"]["done"] == 1
     assert rows["main-accuracy"]["runs"] == 480
     assert any("Photo/raw" in reason for reason in rows["main-accuracy"]["missing"])
