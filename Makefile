@@ -37,7 +37,7 @@ format: $(READY) ## Put the code in order
 bench: $(READY) ## Measure the engine against what others run (10 minutes; leave the machine alone)
 	$(BIN)/python -W ignore -m benchmarks.run
 
-bench-simulate: $(READY) ## Measure the simulator against other packages (2 minutes; leave the machine alone)
+bench-simulate: $(READY) ## Measure the simulator against other packages (some minutes; leave the machine alone)
 	$(BIN)/python -m pip install --quiet kuramoto==0.4.0 jaxkuramoto==0.0.8
 	$(BIN)/python -W ignore -m benchmarks.simulate
 

@@ -247,6 +247,7 @@ def table(record: dict[str, Any]) -> str:
         "Written by `python -m benchmarks.simulate`; [simulate.json](simulate.json) holds every number. Medians;",
         "ratios are of turns of one run, with their range; compilation is left out for everybody.",
         "",
+        *([f"**{note}**", ""] if (note := record.get("note")) else []),
         "| what | ours | other | ratio | results differ by |",
         "|---|---|---|---|---|",
     ]
@@ -317,7 +318,8 @@ def main() -> None:
         sys.exit(f"unknown section {unknown[0]!r}; known: {', '.join(SECTIONS)}")
     warnings.simplefilter("ignore")
     path = RESULTS / "simulate.json"
-    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    # Some sections replace their part; a whole run starts anew, without the note on the one before.
+    record = json.loads(path.read_text(encoding="utf-8")) if sys.argv[1:] and path.exists() else {}
     for name in chosen:
         if name in ("kuramoto", "jaxkuramoto") and find_spec(name) is None:
             print(f"{name} is not installed and left out; pip install kuramoto==0.4.0 jaxkuramoto==0.0.8")
