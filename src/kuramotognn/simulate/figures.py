@@ -95,7 +95,7 @@ def animate(run: Simulation, path: str | Path, *, graph: Any = None, positions: 
     network = None if graph is None else as_network(graph)
     if network is not None and network.shape[0] > DRAWN:
         raise ValueError(f"a graph of {network.shape[0]} nodes is too large to draw; the limit is {DRAWN}")
-    figure = Figure(figsize=(9 if network is None else 13, 4), layout="constrained", dpi=80)
+    figure = Figure(figsize=(9 if network is None else 14, 4), layout="compressed", dpi=80)
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2 if network is None else 3)
     artists = [_circle(panels[0], run), _clock_hand(panels[-1], run)]
