@@ -20,7 +20,7 @@ train: $(READY) ## Train KuramotoGNN on the embedded Cora and show the result
 	$(BIN)/kuramotognn train --dataset cora --splits 5
 
 test: $(READY) ## Run the whole test suite
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(READY) ## Run the checks that take minutes
 	$(BIN)/python -m pytest -m slow

@@ -52,7 +52,7 @@ def run_on_cluster(
             queue.reverse()
             running: dict[Any, Job] = {}
             while queue or running:
-                processors = ray.cluster_resources().get("CPU", 1)  # type: ignore[no-untyped-call]
+                processors = ray.cluster_resources().get("CPU", 1)
                 width = AHEAD * max(1, int(processors))
                 while queue and len(running) < width:
                     job = queue.pop()
