@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import fmean, stdev
 
 import pytest
 from tools.write_results_table import with_results
@@ -63,3 +64,13 @@ def test_the_theory_page_shows_the_committed_numbers() -> None:
                 f"{check['measured']:.3g} | {check['relation']} {check['tolerance']:.3g} | {check['verdict']}" in page
             )
         assert (ROOT / "docs" / "images" / f"theory-{statement['name']}.svg").is_file()
+
+
+def test_what_the_readme_says_of_other_splits_is_in_the_results() -> None:
+    (place,) = find_experiment("main-accuracy").places(["cora"], ["kuramotognn"])
+    tests = {record["split"]: 100 * record["result"]["test_accuracy"] for record in Records(RUNS).of(place.cell())}
+    said = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    first = [tests[split] for split in range(5)]
+    assert f"on 0–4 KuramotoGNN has {fmean(first):.2f} ± {stdev(first):.2f}" in said
+    untouched = [tests[split] for split in range(30, 100)]
+    assert f"splits 30–99 were untouched and average the same ({fmean(untouched):.2f})" in said

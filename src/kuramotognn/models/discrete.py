@@ -114,104 +114,86 @@ class LayeredGNN(DiscreteGNN):
         return logits
 
 
-class GCN(LayeredGNN):
+class PlainGNN(LayeredGNN):
+    """Layers that know nothing but their widths: what :class:`GCN` and :class:`GraphSAGE` share.
+
+    Args:
+        in_channels: width ``F`` of the node features.
+        hidden_channels: width of the states between layers.
+        out_channels: number of classes.
+        layers: how many layers, the depth.
+        dropout: dropout on the states before each layer but the first.
+        input_dropout: dropout on the features.
+        residual: add a hidden layer's input to its output.
+        norm: ``"none"``, ``"batch"`` or ``"layer"`` normalisation after each layer but the last.
+
+    Shapes:
+        - **input:** features ``[N, F]`` dense or sparse, edge indices ``[2, E]``, edge weights ``[E]`` *(optional)*
+        - **output:** logits ``[N, out_channels]``
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        layers: int = 2,
+        dropout: float = 0.5,
+        input_dropout: float = 0.5,
+        residual: bool = False,
+        norm: Norm = "none",
+    ) -> None:
+        super().__init__(
+            in_channels,
+            chain(in_channels, hidden_channels, out_channels, layers),
+            lambda _, before, after: self.layer(before, after),
+            dropout=dropout,
+            input_dropout=input_dropout,
+            residual=residual,
+            norm=norm,
+        )
+
+    @staticmethod
+    @abstractmethod
+    def layer(before: int, after: int) -> nn.Module:
+        """One layer from width ``before`` to width ``after``."""
+
+
+class GCN(PlainGNN):
     r"""Graph convolutions.
 
     .. math::
         X^{l+1} = \sigma(\hat D^{-1/2} \hat A \hat D^{-1/2} X^l W^l + b^l), \qquad \hat A = A + I
 
     from `"Semi-Supervised Classification with Graph Convolutional Networks" <https://arxiv.org/abs/1609.02907>`_; the
-    layers are ``torch_geometric.nn.GCNConv``.
-
-    Args:
-        in_channels: width ``F`` of the node features.
-        hidden_channels: width of the states between layers.
-        out_channels: number of classes.
-        layers: how many layers, the depth.
-        dropout: dropout on the states before each layer but the first.
-        input_dropout: dropout on the features.
-        residual: add a hidden layer's input to its output.
-        norm: ``"none"``, ``"batch"`` or ``"layer"`` normalisation after each layer but the last.
-
-    Shapes:
-        - **input:** features ``[N, F]`` dense or sparse, edge indices ``[2, E]``, edge weights ``[E]`` *(optional)*
-        - **output:** logits ``[N, out_channels]``
+    layers are ``torch_geometric.nn.GCNConv``. See :class:`PlainGNN` for all options.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        *,
-        layers: int = 2,
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
-        residual: bool = False,
-        norm: Norm = "none",
-    ) -> None:
+    @staticmethod
+    def layer(before: int, after: int) -> nn.Module:
+        """A graph convolution."""
         from kuramotognn.models.layers import GCNLayer
 
-        widths = chain(in_channels, hidden_channels, out_channels, layers)
-        super().__init__(
-            in_channels,
-            widths,
-            lambda _, before, after: GCNLayer(before, after),
-            dropout=dropout,
-            input_dropout=input_dropout,
-            residual=residual,
-            norm=norm,
-        )
+        return GCNLayer(before, after)
 
 
-class GraphSAGE(LayeredGNN):
+class GraphSAGE(PlainGNN):
     r"""GraphSAGE with means over whole neighbourhoods.
 
     .. math::
         x_i^{l+1} = \sigma(W_1^l \operatorname{mean}_{j \in \mathcal{N}(i)} x_j^l + W_2^l x_i^l + b^l)
 
     from `"Inductive Representation Learning on Large Graphs" <https://arxiv.org/abs/1706.02216>`_; the layers are
-    ``torch_geometric.nn.SAGEConv``. Edge weights weigh the mean.
-
-    Args:
-        in_channels: width ``F`` of the node features.
-        hidden_channels: width of the states between layers.
-        out_channels: number of classes.
-        layers: how many layers, the depth.
-        dropout: dropout on the states before each layer but the first.
-        input_dropout: dropout on the features.
-        residual: add a hidden layer's input to its output.
-        norm: ``"none"``, ``"batch"`` or ``"layer"`` normalisation after each layer but the last.
-
-    Shapes:
-        - **input:** features ``[N, F]`` dense or sparse, edge indices ``[2, E]``, edge weights ``[E]`` *(optional)*
-        - **output:** logits ``[N, out_channels]``
+    ``torch_geometric.nn.SAGEConv``. Edge weights weigh the mean. See :class:`PlainGNN` for all options.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        *,
-        layers: int = 2,
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
-        residual: bool = False,
-        norm: Norm = "none",
-    ) -> None:
+    @staticmethod
+    def layer(before: int, after: int) -> nn.Module:
+        """A mean over neighbours, and the node itself."""
         from kuramotognn.models.layers import SAGELayer
 
-        widths = chain(in_channels, hidden_channels, out_channels, layers)
-        super().__init__(
-            in_channels,
-            widths,
-            lambda _, before, after: SAGELayer(before, after),
-            dropout=dropout,
-            input_dropout=input_dropout,
-            residual=residual,
-            norm=norm,
-        )
+        return SAGELayer(before, after)
 
 
 class GAT(LayeredGNN):
