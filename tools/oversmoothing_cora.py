@@ -61,7 +61,7 @@ def main() -> None:
         "GAT": layered(GAT),
         "GraphSAGE": layered(GraphSAGE),
         "GCNII": layered(GCNII),
-        "GRAND without X(0)": flow(GRAND, source=False),
+        "GRAND without X(0)": flow(GRAND, source="none"),
         "KuramotoGNN": flow(KuramotoGNN),
     }
     record = {

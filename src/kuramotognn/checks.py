@@ -31,7 +31,7 @@ def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
     """Refuse a name that is not among the choices, and suggest the nearest."""
     known = list(choices)
     if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}{did_you_mean(value, known)}")
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}{did_you_mean(str(value), known)}")
 
 
 def check_shape(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:

@@ -344,3 +344,8 @@ def test_other_sources_have_no_use_for_labelled_nodes() -> None:
 def test_an_unknown_source_is_refused() -> None:
     with pytest.raises(ValueError, match="source must be one of initial, labelled, none, got 'labeled'; did you mean"):
         Diffusion(RandomWalk(), source="labeled")  # type: ignore[arg-type]
+
+
+def test_a_source_of_another_type_is_refused_with_the_choices() -> None:
+    with pytest.raises(ValueError, match="source must be one of initial, labelled, none, got False"):
+        Diffusion(RandomWalk(), source=False)  # type: ignore[arg-type]
