@@ -8,6 +8,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from kuramotognn.panels import save_figure
+
 
 def write_report(folder: Path) -> None:
     """Write README.md (and growth.svg) from the JSON files that are there."""
@@ -128,7 +130,7 @@ def _growth(result: dict[str, Any], folder: Path) -> list[str]:
         axes.set(xlabel=name, ylabel="seconds" if name == "nodes" else "")
         axes.grid(alpha=0.3, which="both")
         axes.legend(frameon=False)
-    figure.savefig(folder / "growth.svg", metadata={"Date": None})
+    save_figure(figure, folder / "growth.svg")
     text = "Random graph; 10,000 nodes, degree 10, 64 channels, 20 steps, one of them varied at a time."
     return ["## How the cost grows", "", text, "", "![seconds against nodes, degree, channels and steps](growth.svg)"]
 

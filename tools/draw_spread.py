@@ -12,6 +12,7 @@ import torch
 from matplotlib.figure import Figure
 
 from kuramotognn import Graph, KuramotoDynamics, RandomWalk, Solver, integrate, load_dataset
+from kuramotognn.panels import save_figure
 
 OUT = Path(__file__).parent.parent / "docs" / "images" / "spread.svg"
 TIME, CHANNELS = 100.0, 16
@@ -43,8 +44,7 @@ def main() -> None:
     axes.set_title("Cora, random initial phases, K = 1", fontsize=10)
     axes.grid(alpha=0.3, which="both")
     axes.legend(frameon=False)
-    OUT.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(OUT, metadata={"Date": None})
+    save_figure(figure, OUT)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,12 @@ from dataclasses import asdict, dataclass
 from io import BytesIO
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from kuramotognn.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure  # Slow to import, and most commands draw nothing.
 
 Scale: TypeAlias = Literal["linear", "log"]
 
@@ -63,7 +66,7 @@ class Panel:
 
 def draw(panels: Sequence[Panel], path: Path) -> None:
     """Draw panels side by side, at most two in a row; the ending of ``path`` names the format."""
-    from matplotlib.figure import Figure  # Slow to import, and most commands draw nothing.
+    from matplotlib.figure import Figure
 
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
@@ -73,9 +76,16 @@ def draw(panels: Sequence[Panel], path: Path) -> None:
         _draw_panel(axes, panel)
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
-    buffer = BytesIO()
-    kind = path.suffix.lstrip(".") or "svg"
-    figure.savefig(buffer, format=kind, metadata={"Date": None} if kind == "svg" else None, dpi=130)
+    save_figure(figure, path)
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure whole or not at all, in the format that ``path`` ends in; the same figure gives the same SVG."""
+    from matplotlib import rc_context
+
+    buffer, kind = BytesIO(), path.suffix.lstrip(".") or "svg"
+    with rc_context({"svg.hashsalt": path.stem}):
+        figure.savefig(buffer, format=kind, metadata={"Date": None} if kind == "svg" else None, dpi=150)
     write_atomically(path, buffer.getvalue())
 
 

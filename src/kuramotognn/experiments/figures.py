@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from kuramotognn.files import write_atomically
+from kuramotognn.panels import save_figure
 from kuramotognn.training import EpochMetrics
 
 
@@ -24,7 +23,7 @@ def draw_curves(history: Sequence[EpochMetrics], best_epoch: int, path: Path) ->
         axes.set(xlabel="epoch", ylabel="cross-entropy" if quantity == "loss" else "accuracy (share of nodes)")
         axes.grid(alpha=0.3)
         axes.legend(frameon=False)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def draw_confusion(confusion: Sequence[Sequence[int]], class_names: Sequence[str], path: Path) -> None:
@@ -41,10 +40,4 @@ def draw_confusion(confusion: Sequence[Sequence[int]], class_names: Sequence[str
     axes.set_xticks(range(len(names)), names, rotation=90)
     axes.set_yticks(range(len(names)), names)
     axes.set(xlabel="prediction", ylabel="class")
-    _save(figure, path)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    buffer = BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    write_atomically(path, buffer.getvalue())
+    save_figure(figure, path)

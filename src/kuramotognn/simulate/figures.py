@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from scipy import sparse
 
-from kuramotognn.files import write_atomically
+from kuramotognn.panels import save_figure
 from kuramotognn.simulate.arrays import Array
 from kuramotognn.simulate.frequencies import Frequencies, critical_coupling, stationary_order
 from kuramotognn.simulate.networks import Network, as_network
@@ -200,7 +199,4 @@ def _some(count: int, most: int) -> Array:
 def _write(figure: Figure, path: str | Path) -> None:
     path = Path(path)
     check_suffix(path, PICTURES)
-    buffer = BytesIO()
-    quiet = {"Date": None} if path.suffix == ".svg" else None
-    figure.savefig(buffer, format=path.suffix[1:], dpi=150, metadata=quiet)
-    write_atomically(path, buffer.getvalue())
+    save_figure(figure, path)
