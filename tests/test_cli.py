@@ -1,5 +1,7 @@
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -237,3 +239,13 @@ def test_models_without_a_flow_have_no_solver(capsys: pytest.CaptureFixture[str]
     assert "--solver" not in capsys.readouterr().out
     assert main(["train", "--model", "gcn", "--solver.steps", "3"]) == 2
     assert "gcn has no flow to integrate and takes no --solver.steps" in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    """`kuramotognn models | head -1` ends without a word."""
+    command = [sys.executable, "-m", "kuramotognn", "models", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141

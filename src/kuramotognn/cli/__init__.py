@@ -18,6 +18,7 @@ from kuramotognn.models.registry import DEFAULT_MODEL, MODELS
 from kuramotognn.solve import SolverError
 
 USER_ERROR = 2
+READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
 
 for _module in iter_modules(__path__, f"{__name__}."):
     import_module(_module.name)  # Importing a module registers its commands.
@@ -30,9 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         model, tokens = prepare(tokens)
         app.meta(tokens, exit_on_error=False, print_error=False, result_action="return_none")
+        sys.stdout.flush()
     except KeyboardInterrupt as error:
         how = str(error) or "go on with --resume and the run's folder"
         return _complain(f"interrupted; what was finished is kept, {how}", 130)
+    except BrokenPipeError:  # Whoever read the output, `head` for one, has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # The interpreter flushes once more at exit.
+        return READER_GONE
     except CheckError as failure:
         return _complain(str(failure), 1)
     except FlagError as error:

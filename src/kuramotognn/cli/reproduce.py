@@ -178,6 +178,7 @@ def _watcher(sweep: Sweep, folder: Path, jobs: int, console: Console) -> Any:
 
 
 def _list(folder: Path, output: Output) -> None:
+    from kuramotognn.data.files import data_root
     from kuramotognn.experiments.catalogue import experiments
     from kuramotognn.experiments.sweep import plan_sweep, progress
 
@@ -196,7 +197,7 @@ def _list(folder: Path, output: Output) -> None:
                 "done": state.done,
                 "failed": state.failed,
                 "seconds_left": round(state.seconds),
-                "missing": list(sweep.missing.values()),
+                "missing": dict(sweep.missing),
             }
         )
     if output.json:
@@ -214,8 +215,12 @@ def _list(folder: Path, output: Output) -> None:
     console = Console(highlight=False)
     console.print(table)
     console.print("runs without --splits and --seeds; the paper's protocol is --splits 100 --seeds 20", style="dim")
-    for reason in sorted({reason for row in rows for reason in row["missing"]}):
-        console.print(f"left out: {reason}", style="yellow")
+    if missing := sorted({name for row in rows for name in row["missing"]}):
+        console.print(
+            f"not counted, because not in {data_root()}: {', '.join(missing)}. They are downloaded when an experiment "
+            "needs them; --data-root names another folder",
+            style="yellow",
+        )
 
 
 def duration(seconds: float) -> str:
