@@ -245,7 +245,8 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     """`kuramotognn models | head -1` ends without a word."""
     command = [sys.executable, "-m", "kuramotognn", "models", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout and process.stderr
+        assert process.stdout
+        assert process.stderr
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 141
