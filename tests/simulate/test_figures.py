@@ -42,6 +42,13 @@ def test_films_have_a_frame_a_sample(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["circle.gif", "graph.gif", "placed.gif"]
 
 
+@pytest.mark.skipif(not FFMpegWriter.isAvailable(), reason="ffmpeg is not on the search path")
+def test_a_film_for_a_player(tmp_path: Path) -> None:
+    animate(simulate(Oscillators(6), 1.0, samples=3, keep_phases=True), tmp_path / "circle.mp4")
+    assert (tmp_path / "circle.mp4").read_bytes()[4:8] == b"ftyp"
+    assert [path.name for path in tmp_path.iterdir()] == ["circle.mp4"]
+
+
 def test_films_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = simulate(Oscillators(3), 1.0, samples=1)
     with pytest.raises(ValueError, match="simulate with keep_phases=True"):

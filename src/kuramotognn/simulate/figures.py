@@ -105,6 +105,9 @@ def animate(run: Simulation, path: str | Path, *, graph: Any = None, positions: 
     def show(frame: int) -> list[Any]:
         return [artist for update in artists for artist in update(frame)]
 
+    show(0)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # Arranged once, not for every frame: that takes most of the time, and panels jump.
     film = FuncAnimation(figure, show, frames=[int(f) for f in frames], blit=False)
     writer = PillowWriter(fps=20) if path.suffix == ".gif" else FFMpegWriter(fps=20)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
