@@ -6,6 +6,7 @@ import json
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from kuramotognn.cli.base import PLAIN, Output, app
 from kuramotognn.models.registry import MODELS, find_model
@@ -34,12 +35,12 @@ def models(name: str | None = None, *, output: Output = PLAIN) -> None:
 
 
 def _overview(chosen: list[ModelInfo]) -> Table:
-    table = Table(title="Models", show_lines=True)
-    table.add_column("name", no_wrap=True)
-    for title in ("equation", "reference", "cost of an evaluation or layer", "when to use it", "fused kernels"):
-        table.add_column(title)
+    """Two columns, so that a terminal of 80 characters shows whole words."""
+    table = Table("name", "equation, when to use it, cost, what is fused, reference", title="Models", show_lines=True)
+    table.columns[0].no_wrap = True
     for info in chosen:
-        table.add_row(info.name, info.equation, info.reference, info.cost, info.use, info.fused)
+        details = f"\ncost: {info.cost}\nfused: {info.fused}\n{info.reference}"
+        table.add_row(info.name, Text.assemble(f"{info.equation}\n{info.use}", (details, "dim")))
     return table
 
 

@@ -8,13 +8,20 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-#: How the paper calls the models of the registry.
+#: The registry's models in print, as the paper calls those that it has.
 NAMES = {
     "kuramotognn": "KuramotoGNN",
     "kuramotognn-res": "KuramotoGNN-res",
+    "kuramotognn-second-order": "KuramotoGNN, second order",
+    "kuramotognn-tv": "KuramotoGNN, couplings of time",
+    "kuramotognn-lag": "KuramotoGNN with lag",
+    "kuramotognn-delay": "KuramotoGNN with delay",
+    "kuramotognn-adaptive": "KuramotoGNN, adaptive couplings",
+    "kuramotognn-signed": "KuramotoGNN, signed couplings",
     "graphcon": "GraphCON",
     "graphcon-res": "GraphCON-res",
     "grand-l": "GRAND-l",
+    "grand-nl": "GRAND-nl",
     "grand-l-no-x0": "GRAND-l without X(0)",
     "grand++": "GRAND++",
     "gcnii": "GCNII",

@@ -107,7 +107,7 @@ def animate(run: Simulation, path: str | Path, *, graph: Any = None, positions: 
 
     show(0)
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # Arranged once, not for every frame: that takes most of the time, and panels jump.
+    figure.set_layout_engine("none")  # Arranged once: for every frame it takes most of the time.
     film = FuncAnimation(figure, show, frames=[int(f) for f in frames], blit=False)
     writer = PillowWriter(fps=20) if path.suffix == ".gif" else FFMpegWriter(fps=20)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
