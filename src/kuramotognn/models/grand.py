@@ -85,7 +85,7 @@ class DiffusionSettings(FlowSettings):
         "data.normalisation": Choice(("none", "row-sum")),
         "data.self_loops": Choice((False, True)),
         "model.hidden_channels": Choice((64, 96, 128)),
-        "model.time": Uniform(1.0, 20.0),
+        "model.time": LogUniform(0.2, 20.0),
         "model.heads": Choice((1, 2, 4, 8)),
         "model.input_dropout": Uniform(0.2, 0.8),
         "model.dropout": Uniform(0.0, 0.7),

@@ -154,8 +154,8 @@ class PhaseSettings(FlowSettings):
         "data.normalisation": Choice(("none", "row-sum")),
         "data.self_loops": Choice((False, True)),
         "model.hidden_channels": Choice((64, 96, 128)),
-        "model.time": Uniform(1.0, 16.0),
-        "model.coupling": Uniform(0.5, 3.0),
+        "model.time": LogUniform(0.2, 20.0),  # Heterophilic graphs want little of it.
+        "model.coupling": LogUniform(0.1, 3.0),
         "model.heads": Choice((1, 2, 4, 8)),
         "model.input_dropout": Uniform(0.2, 0.8),
         "model.dropout": Uniform(0.0, 0.7),
