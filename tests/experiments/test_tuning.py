@@ -131,7 +131,7 @@ def test_given_splits_are_tuned_on_by_their_validation_nodes_and_confirmed_with_
 
 def test_starts_are_moved_into_the_space() -> None:
     plan = plan_study({}, starts=[{"recommended": False, "model": {"time": 99.0, "hidden_channels": 7, "heads": 1}}])
-    assert plan.starts[1]["model.time"] == 16.0
+    assert plan.starts[1]["model.time"] == 20.0
     assert "model.hidden_channels" not in plan.starts[1]
 
 
