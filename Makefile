@@ -47,8 +47,8 @@ results: $(READY) ## Run what results/runs holds (an hour; goes on where it stop
 	$(BIN)/kuramotognn report main-accuracy all-models --from runs/results --out runs/results-report --pack results/runs
 	$(MAKE) results-table
 
-results-table: $(READY) ## Write the README's table from results/runs
-	$(BIN)/python tools/write_results_table.py
+results-table: $(READY) ## Write the tables and pictures of README.md and docs/results.md from results/runs
+	$(BIN)/python tools/write_results.py
 
 figures: $(READY) ## Draw the pictures of the README and of docs/ from results/
 	$(BIN)/python tools/draw_spread.py

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
-from tools.write_results_table import with_results
+from tools.write_results import IMAGES, PAGE, drawings, results, results_page, with_results
 
 from kuramotognn import Profile, is_oversmoothing
 from kuramotognn.experiments.catalogue import find_experiment
@@ -19,7 +19,12 @@ RUNS = ROOT / "results" / "runs"
 
 def test_the_tables_of_the_readme_are_those_of_the_results() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert with_results(readme) == readme, "run `make results-table`"
+    found = results()
+    assert with_results(readme, found) == readme, "run `make results-table`"
+    assert results_page(found) == PAGE.read_text(encoding="utf-8"), "run `make results-table`"
+    for result in found:
+        for name, _ in drawings(result).values():
+            assert (IMAGES / name).is_file(), "run `make results-table`"
 
 
 @pytest.mark.parametrize("path", sorted(RUNS.glob("*.jsonl")), ids=lambda path: path.stem)

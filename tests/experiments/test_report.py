@@ -13,7 +13,7 @@ from kuramotognn.cli import main
 from kuramotognn.experiments.catalogue import find_experiment
 from kuramotognn.experiments.jobs import Job, load
 from kuramotognn.experiments.records import Records, adopt
-from kuramotognn.experiments.report import latex, readme_block, to_csv, to_html, to_latex, to_markdown, write_report
+from kuramotognn.experiments.report import front_page, latex, to_csv, to_html, to_latex, to_markdown, write_report
 from kuramotognn.experiments.tables import experiment_result
 from tests.experiments.invented import INVENTED, invent
 
@@ -136,10 +136,11 @@ def test_the_front_page_shows_what_was_run_and_nothing_else(tmp_path: Path) -> N
     for path in tmp_path.rglob("*.json"):
         if path.parts[-3] != "cora" or path.parts[-2] not in ("gat", "kuramotognn"):
             path.unlink()
-    lines = readme_block([experiment], tmp_path).splitlines()
+    lines = front_page(experiment_result(experiment, Records(tmp_path)), [("cora", "cora.svg")]).splitlines()
     table = [line.split(" | ")[0] for line in lines if line.startswith("|")]
     assert table == ["| model", "| ---", "| KuramotoGNN", "| GAT"]
     assert "2 of 100 splits" in "".join(lines)
+    assert "![Accuracy on six data sets: cora](cora.svg)" in lines
 
 
 def test_csv_has_a_line_a_number(results: Path) -> None:

@@ -108,10 +108,10 @@ def verdict(entry: Entry) -> str:
     return difference + {None: "", True: ", within", False: ", outside"}[entry.within]
 
 
-def to_markdown(result: ExperimentResult) -> str:
-    """All tables of an experiment."""
+def to_markdown(result: ExperimentResult, pictures: Sequence[tuple[str, str]] = ()) -> str:
+    """All tables of an experiment, after pictures of given captions and addresses."""
     experiment = result.experiment
-    lines = [f"## {experiment.title}", "", _flat(experiment.about), ""]
+    lines = [f"## {experiment.title}", "", _flat(experiment.about), "", *markdown_pictures(experiment, pictures)]
     for grid in (grid for grid in result.grids if not grid.empty):
         if grid.heading:
             lines += [f"### {grid.heading}", ""]
@@ -119,6 +119,11 @@ def to_markdown(result: ExperimentResult) -> str:
         lines += ["", f"Protocol {experiment.protocol}; {grid.coverage}. {legend(grid)}", ""]
     facts = "; ".join(f"{name} {value}" for name, value in result.provenance.items())
     return "\n".join([*lines, f"`{cell_command(result)}` · {facts}", ""])
+
+
+def markdown_pictures(experiment: Experiment, pictures: Sequence[tuple[str, str]]) -> list[str]:
+    """A line for each picture, and an empty one after it."""
+    return [line for caption, address in pictures for line in (f"![{experiment.title}: {caption}]({address})", "")]
 
 
 def markdown_table(grid: Grid) -> list[str]:
@@ -140,16 +145,13 @@ def legend(grid: Grid) -> str:
     )
 
 
-def readme_block(experiments: Sequence[Experiment], source: Path) -> str:
-    """Tables of what a folder of results holds of some experiments, for the front page."""
-    records, lines = Records(source), []
-    for experiment in experiments:
-        result = experiment_result(experiment, records)
-        for grid in (compact(grid) for grid in result.grids if not grid.empty):
-            lines += [f"{experiment.title}: {_flat(experiment.about)}", "", *markdown_table(grid), ""]
-            lines += [f"Protocol {experiment.protocol}; {grid.coverage}. {legend(grid)}", ""]
-            lines += [f"`{cell_command(result)}`, commit {result.provenance['commit']}.", ""]
-    return "\n".join(lines)
+def front_page(result: ExperimentResult, pictures: Sequence[tuple[str, str]] = ()) -> str:
+    """What there is of an experiment, without columns and rows that are empty, for the front page."""
+    experiment = result.experiment
+    lines = [f"**{experiment.title}.** {_flat(experiment.about)}", "", *markdown_pictures(experiment, pictures)]
+    for grid in (compact(grid) for grid in result.grids if not grid.empty):
+        lines += [*markdown_table(grid), "", f"Protocol {experiment.protocol}; {grid.coverage}. {legend(grid)}", ""]
+    return "\n".join([*lines, f"`{cell_command(result)}`, commit {result.provenance['commit']}.", ""])
 
 
 def to_csv(result: ExperimentResult) -> str:

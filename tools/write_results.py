@@ -1,0 +1,79 @@
+"""Put what results/runs holds into README.md (between two marks), docs/results.md and docs/images."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from kuramotognn.experiments.catalogue import experiments
+from kuramotognn.experiments.charts import charts
+from kuramotognn.experiments.records import Records
+from kuramotognn.experiments.report import front_page, to_markdown
+from kuramotognn.experiments.tables import ExperimentResult, experiment_result
+from kuramotognn.files import write_atomically
+
+ROOT = Path(__file__).parent.parent
+RUNS, PAGE, IMAGES = ROOT / "results" / "runs", ROOT / "docs" / "results.md", ROOT / "docs" / "images"
+BEGIN, END = "<!-- results: written by `make results-table` -->", "<!-- end of results -->"
+FRONT = ("main-accuracy", "depth")
+HEAD = """# Results
+
+Every run in [results/runs](../results/runs), beside the paper's numbers. Written by `make results-table`; how runs are
+made and how to read the tables is in [experiments](experiments.md). Epochs are selected on validation. How the settings
+of a model on a data set were found stands at the head of their file in
+[recommended](../src/kuramotognn/experiments/recommended): never by a test node. Where there is no file, the model's
+defaults were used. Seconds were taken beside other work and are upper bounds.
+"""
+
+
+def main() -> int:
+    """Write everything."""
+    found = results()
+    for result in found:
+        for name, picture in drawings(result).values():
+            write_atomically(IMAGES / name, picture)
+    write_atomically(PAGE, results_page(found))
+    readme = ROOT / "README.md"
+    write_atomically(readme, with_results(readme.read_text(encoding="utf-8"), found))
+    return 0
+
+
+def results() -> list[ExperimentResult]:
+    """What there is of each experiment that was run; others may share a cell with it."""
+    records = Records(RUNS)
+    run = [experiment for name, experiment in experiments().items() if (RUNS / f"{name}.jsonl").is_file()]
+    return [experiment_result(experiment, records) for experiment in run]
+
+
+def drawings(result: ExperimentResult) -> dict[str, tuple[str, str]]:
+    """Captions, each with the name of a file and the SVG to be in it: dark ink on white, as other pictures of docs/."""
+    drawn = {}
+    for caption, svg in charts(result):
+        name = re.sub(r"[^a-z0-9]+", "-", f"{result.experiment.name} {caption}".lower()).strip("-")
+        paper = re.sub(r"(<svg[^>]*>)", r'\1<rect width="100%" height="100%" fill="#ffffff"/>', svg, count=1)
+        drawn[caption] = (f"{name}.svg", paper.replace("currentColor", "#24292f"))
+    return drawn
+
+
+def results_page(found: list[ExperimentResult]) -> str:
+    """docs/results.md."""
+    return "\n".join([HEAD, *(to_markdown(result, _pictures(result, "images")) for result in found)])
+
+
+def with_results(readme: str, found: list[ExperimentResult]) -> str:
+    """README.md with new tables."""
+    head, _, rest = readme.partition(BEGIN)
+    _, mark, tail = rest.partition(END)
+    if not mark:
+        raise ValueError(f"README.md has no lines {BEGIN!r} and {END!r}")
+    front = [front_page(r, _pictures(r, "docs/images")) for r in found if r.experiment.name in FRONT]
+    return "\n".join([f"{head}{BEGIN}", "", *front, f"{END}{tail}"])
+
+
+def _pictures(result: ExperimentResult, folder: str) -> list[tuple[str, str]]:
+    return [(caption, f"{folder}/{name}") for caption, (name, _) in drawings(result).items()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
