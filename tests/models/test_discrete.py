@@ -100,6 +100,13 @@ def test_outputs_are_pygs(kind: type[DiscreteGNN], weights: bool) -> None:
     torch.testing.assert_close(model(features(), edge_index, weight), expected)
 
 
+def test_the_last_heads_are_averaged() -> None:
+    model, (edge_index, weight) = build(GAT, layers=2, out_heads=3), edges()
+    logits = model(features(), edge_index, weight)
+    torch.testing.assert_close(logits, plain_gat(model, features(), edge_index, weight))
+    assert logits.shape == (len(features()), CLASSES)
+
+
 @pytest.mark.parametrize("kind", PLAIN)
 def test_gradients_are_pygs(kind: type[DiscreteGNN]) -> None:
     model, (edge_index, weight), x = build(kind, layers=3), edges(), features()
