@@ -73,6 +73,12 @@ def test_the_winner_has_the_highest_mean_on_fresh_splits(study: Path) -> None:
     assert max(sum(pair) / 2 for pair in scores.values()) == pytest.approx(confirmed[0])
 
 
+def test_the_search_goes_uphill(study: Path) -> None:
+    trials = tuning._study(tuning.load_plan(study), study)
+    assert trials.best_value == max(trial.value for trial in trials.trials if trial.value is not None)
+    assert trials.best_value > min(trial.value for trial in trials.trials if trial.value is not None)
+
+
 def test_a_study_goes_on_to_more_trials_and_does_nothing_twice(study: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (study / "confirm").rglob("*.json")}
     assert resume_study(study).trials == 4
