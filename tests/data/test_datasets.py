@@ -1,14 +1,17 @@
+import math
 import runpy
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch_geometric.datasets import Planetoid
-from torch_geometric.utils import is_undirected
+from torch_geometric.utils import homophily, is_undirected
 
 from kuramotognn import SparseFeatures, load_dataset
+from kuramotognn.data import NodeDataset
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -76,3 +79,17 @@ def test_same_graph_as_planetoids_cora(shared_datasets: Path, tmp_path: Path) ->
     dense = ours.x.to_dense()
     assert neighbourhoods(dense, ours.edge_index) == neighbourhoods(theirs.x, theirs.edge_index)
     assert sorted(torch.bincount(ours.y).tolist()) == sorted(torch.bincount(theirs.y).tolist())
+
+
+def test_homophily_by_hand() -> None:
+    """Of the edges 0–1 (same class), 1–2 (different), a loop and one to a node of unknown class, two count."""
+    edge_index = torch.tensor([[0, 1, 1, 2, 0, 2, 3], [1, 0, 2, 1, 0, 3, 2]])
+    y = torch.tensor([0, 0, 1, -1])
+    data = NodeDataset("by-hand", torch.eye(4), edge_index, y, ("a", "b"), list("wxyz"))
+    assert data.edge_homophily() == 0.5
+    assert math.isnan(replace(data, y=torch.full((4,), -1)).edge_homophily())
+
+
+def test_homophily_is_pygs() -> None:
+    cora = load_dataset("cora")
+    assert cora.edge_homophily() == pytest.approx(homophily(cora.edge_index, cora.y, method="edge"))
