@@ -4,12 +4,15 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from kuramotognn.cli import main
+from kuramotognn.cli.reproduce import _fitting
 from kuramotognn.experiments.catalogue import find_experiment
 from kuramotognn.experiments.jobs import Job, load
 from kuramotognn.experiments.records import Records, adopt
@@ -141,6 +144,17 @@ def test_the_front_page_shows_what_was_run_and_nothing_else(tmp_path: Path) -> N
     assert table == ["| model", "| ---", "| KuramotoGNN", "| GAT"]
     assert "2 of 100 splits" in "".join(lines)
     assert "![Accuracy on six data sets: cora](cora.svg)" in lines
+
+
+def test_a_table_too_wide_for_the_terminal_is_turned(results: Path) -> None:
+    grid, _ = experiment_result(find_experiment("depth"), Records(results)).grids
+    narrow, wide = _fitting(grid, Console(width=80)), _fitting(grid, Console(width=200))
+    assert [column.header for column in narrow.columns] == ["T", "KuramotoGNN", "GRAND-l", "GRAND-l without X(0)"]
+    assert [column.header for column in wide.columns][:3] == ["model", "T = 1", "T = 4"]
+    assert narrow.row_count == 8
+    told = Console(width=80, file=(out := StringIO()))
+    told.print(narrow)
+    assert "…" not in out.getvalue()
 
 
 def test_csv_has_a_line_a_number(results: Path) -> None:

@@ -242,9 +242,19 @@ def _show(sweep: Sweep, folder: Path, output: Output) -> None:
     if not output.quiet:
         for grid in sweep_result(sweep, Records(folder)).grids:
             if not grid.empty:
-                Console().print(_table(compact(grid)))
+                console = Console()
+                console.print(_fitting(compact(grid), console))
     failed = f", {state.failed} of them failed" if state.failed else ""
     print(f"{state.done} of {state.total} runs are in {folder}{failed}")
+
+
+def _fitting(grid: Grid, console: Console) -> Table:
+    """The table, or turned by a right angle where it is too wide for the terminal and would be narrower."""
+    from kuramotognn.experiments.tables import turned
+
+    table = _table(grid)
+    width = console.measure(table, options=console.options.update(max_width=10_000)).maximum
+    return table if width <= console.width or len(grid.columns) <= len(grid.rows) else _table(turned(grid))
 
 
 def _table(grid: Grid) -> Table:

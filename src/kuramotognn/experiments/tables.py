@@ -114,6 +114,13 @@ class Grid:
         return any(entry.paper for entry in self.entries)
 
 
+def turned(grid: Grid) -> Grid:
+    """Rows as columns; comparisons of models belong to columns and are left out."""
+    rows = zip(grid.columns, zip(*(row for _, row in grid.rows), strict=True), strict=True)
+    names = tuple(name for name, _ in grid.rows)
+    return replace(grid, corner=grid.experiment.columns, columns=names, rows=tuple(rows), comparisons={})
+
+
 def compact(grid: Grid) -> Grid:
     """A table without rows and columns of which nothing was run."""
     kept = [k for k in range(len(grid.columns)) if any(row[k].summary for _, row in grid.rows)]
