@@ -41,10 +41,18 @@ bench-simulate: $(READY) ## Measure the simulator against other packages (some m
 	$(BIN)/python -m pip install --quiet kuramoto==0.4.0 jaxkuramoto==0.0.8
 	$(BIN)/python -W ignore -m benchmarks.simulate
 
-results: $(READY) ## Run what results/runs holds (an hour; goes on where it stopped) and write the README's tables
-	$(BIN)/kuramotognn reproduce main-accuracy --datasets cora --models kuramotognn --splits 100 --jobs 2 --out runs/results
-	$(BIN)/kuramotognn reproduce all-models --jobs 2 --out runs/results
-	$(BIN)/kuramotognn report main-accuracy all-models --from runs/results --out runs/results-report --pack results/runs
+REPRODUCE = $(BIN)/kuramotognn reproduce --out runs/results
+RESULTS = main-accuracy all-models depth synchronisation solver-evaluations dataset-statistics efficiency
+
+results: $(READY) ## Run what results/runs holds (two hours; goes on where it stopped) and write the tables
+	$(REPRODUCE) main-accuracy --datasets cora --models kuramotognn --splits 100 --jobs 2
+	$(REPRODUCE) all-models --jobs 2
+	$(REPRODUCE) depth --datasets cora --jobs 2
+	$(REPRODUCE) synchronisation --jobs 2
+	$(REPRODUCE) solver-evaluations --jobs 2
+	$(REPRODUCE) dataset-statistics --jobs 2
+	$(REPRODUCE) efficiency --jobs 1
+	$(BIN)/kuramotognn report $(RESULTS) --from runs/results --out runs/results-report --pack results/runs
 	$(MAKE) results-table
 
 results-table: $(READY) ## Write the tables and pictures of README.md and docs/results.md from results/runs
