@@ -215,7 +215,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def recommended(dataset: str, model: str) -> dict[str, Any]:
-    """The settings that come with a model for a data set, found on validation nodes (of splits 1000 and up if drawn)."""
+    """The settings that come with a model for a data set, found on validation nodes (drawn splits: 1000 and up)."""
     folder = files("kuramotognn.experiments").joinpath("recommended", dataset_name(dataset))
     file = folder.joinpath(f"{find_model(model).name}.toml")
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
