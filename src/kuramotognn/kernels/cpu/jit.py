@@ -72,5 +72,6 @@ def share_rows(
 
     ``bounds`` are the fine-grained shares of equal work of a layout.
     """
-    picked = bounds[np.linspace(0, bounds.size - 1, thread_count() + 1).astype(np.intp)]
+    threads, last = thread_count(), bounds.size - 1
+    picked = [bounds[share * last // threads] for share in range(threads + 1)]
     share_out(function, [(lo, hi, *arguments) for lo, hi in pairwise(picked) if lo < hi], work=work)
