@@ -42,12 +42,14 @@ bench-simulate: $(READY) ## Measure the simulator against other packages (some m
 	$(BIN)/python -W ignore -m benchmarks.simulate
 
 REPRODUCE = $(BIN)/kuramotognn reproduce --out runs/results
-RESULTS = main-accuracy all-models depth synchronisation solver-evaluations dataset-statistics efficiency
+RESULTS = main-accuracy all-models depth heterophilic-webkb synchronisation solver-evaluations dataset-statistics efficiency
 
 results: $(READY) ## Run what results/runs holds (two hours; goes on where it stopped) and write the tables
 	$(REPRODUCE) main-accuracy --datasets cora --models kuramotognn --splits 100 --jobs 2
+	$(REPRODUCE) main-accuracy --datasets cora --splits 20 --jobs 2
 	$(REPRODUCE) all-models --jobs 2
 	$(REPRODUCE) depth --datasets cora --jobs 2
+	$(REPRODUCE) heterophilic-webkb --jobs 2
 	$(REPRODUCE) synchronisation --jobs 2
 	$(REPRODUCE) solver-evaluations --jobs 2
 	$(REPRODUCE) dataset-statistics --jobs 2

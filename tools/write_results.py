@@ -16,7 +16,7 @@ from kuramotognn.files import write_atomically
 ROOT = Path(__file__).parent.parent
 RUNS, PAGE, IMAGES = ROOT / "results" / "runs", ROOT / "docs" / "results.md", ROOT / "docs" / "images"
 BEGIN, END = "<!-- results: written by `make results-table` -->", "<!-- end of results -->"
-FRONT = ("main-accuracy", "depth")
+FRONT = ("main-accuracy", "depth", "heterophilic-webkb")
 HEAD = """# Results
 
 Every run in [results/runs](../results/runs), beside the paper's numbers. Written by `make results-table`; how runs are
