@@ -46,7 +46,7 @@ RESULTS = main-accuracy all-models depth heterophilic-webkb synchronisation solv
 
 results: $(READY) ## Run what results/runs holds (two hours; goes on where it stopped) and write the tables
 	$(REPRODUCE) main-accuracy --datasets cora --models kuramotognn --splits 100 --jobs 2
-	$(REPRODUCE) main-accuracy --datasets cora --splits 20 --jobs 2
+	$(REPRODUCE) main-accuracy --datasets cora,citeseer --splits 20 --jobs 2
 	$(REPRODUCE) all-models --jobs 2
 	$(REPRODUCE) depth --datasets cora --jobs 2
 	$(REPRODUCE) heterophilic-webkb --jobs 2
