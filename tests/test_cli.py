@@ -250,3 +250,14 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 141
+
+
+def test_a_broken_pipe_to_another_process_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object) -> None:
+        raise BrokenPipeError("a worker is gone")
+
+    monkeypatch.setattr("kuramotognn.cli.models._overview", broken)
+    assert main(["models"]) == 2
+    assert capsys.readouterr().err == "kuramotognn: a worker is gone\n"

@@ -79,3 +79,10 @@ def test_what_the_readme_says_of_other_splits_is_in_the_results() -> None:
     assert f"on 0–19 KuramotoGNN has {fmean(first):.2f} ± {stdev(first):.2f}" in said
     untouched = [tests[split] for split in range(30, 100)]
     assert f"splits 30–99 were untouched and average the same ({fmean(untouched):.2f})" in said
+
+
+def test_at_the_deepest_kuramotognn_is_best_near_the_last_epoch_as_the_readme_says() -> None:
+    places = [place for place in find_experiment("depth").places(["cora"], ["kuramotognn"]) if place.at["T"] == 100]
+    (runs,) = ([record["result"] for record in Records(RUNS).of(place.cell())] for place in places)
+    assert len(runs) == 3
+    assert all(run["epochs"] == 120 and run["best_epoch"] > 100 for run in runs)

@@ -35,9 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         how = str(error) or "go on with --resume and the run's folder"
         return _complain(f"interrupted; what was finished is kept, {how}", 130)
-    except BrokenPipeError:  # Whoever read the output, `head` for one, has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # The interpreter flushes once more at exit.
-        return READER_GONE
+    except BrokenPipeError as error:
+        return READER_GONE if _reader_gone() else _complain(str(error))
     except CheckError as failure:
         return _complain(str(failure), 1)
     except FlagError as error:
@@ -62,6 +61,16 @@ def _unknown(error: UnknownOptionError, model: str) -> str:
     if flag.startswith("--solver.") and not MODELS[model].settings.integrates:
         return f"{model} has no flow to integrate and takes no {flag}"
     return str(error)
+
+
+def _reader_gone() -> bool:
+    """Whether it is the output's pipe that broke, `head` having seen enough, and not one to another process."""
+    try:
+        print(flush=True)  # What could not be written may have been dropped, so that a flush alone says nothing.
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # The interpreter flushes once more at exit.
+        return True
+    return False
 
 
 def _complain(sentence: str, code: int = USER_ERROR) -> int:
