@@ -7,7 +7,7 @@ import torch
 
 from benchmarks.timing import once
 from benchmarks.workloads import Workload
-from kuramotognn.kernels.cpu import plan_flow
+from kuramotognn.kernels.cpu import AHEAD, plan_flow
 from kuramotognn.kernels.cpu.jit import kernel, share_out
 from kuramotognn.kernels.cpu.lanes import ahead, at, fma, pointer, prefetch, put, rows, splat
 
@@ -47,14 +47,14 @@ def copy_bandwidth(size: int = 1 << 28) -> float:
 @kernel
 def _move(sweeps, rowptr, col, features, states, drive):
     """The reads and writes of a flow's steps, with additions for arithmetic and no trigonometry."""
-    n, end, entries, x, constant = drive.size, col.size - 1, pointer(col), pointer(states), pointer(drive)
+    n, entries, x, constant = drive.size, pointer(col), pointer(states), pointer(drive)
     for sweep in range(sweeps):
         side = sweep % 2
         seen, shown = ahead(pointer(features), 2 * n * side), ahead(pointer(features), 2 * n * (1 - side))
         for i in range(n):
             s, c = at(seen, 2 * i), at(seen, 2 * i + 1)
             for e in range(rowptr[i], rowptr[i + 1]):
-                prefetch(seen, 2 * at(entries, min(e + 8, end)), 2)
+                prefetch(seen, 2 * at(entries, e + AHEAD), 2)
                 j = at(entries, e)
                 s, c = s + at(seen, 2 * j), c + at(seen, 2 * j + 1)
             put(x, n * (1 - side) + i, at(x, n * side + i) + at(constant, i))

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from torch import Tensor
@@ -51,12 +52,13 @@ class Pattern:
     @cached_property
     def layout(self) -> list[Tensor]:
         """The pattern for the fused kernels (:class:`kuramotognn.kernels.cpu.Layout`), in the order of its rows."""
-        from kuramotognn.kernels.cpu import balanced_chunks  # Compiled code is for those who run it.
+        from kuramotognn.kernels.cpu import AHEAD, balanced_chunks  # Compiled code is for those who run it.
 
         rowptr, t_rowptr = self.rowptr.int(), self.transposed_rowptr.int()
         shares = [torch.from_numpy(balanced_chunks(pointers.numpy())) for pointers in (rowptr, t_rowptr)]
         same = [torch.arange(count, dtype=torch.int32) for count in (self.num_rows, self.num_entries)]
-        return [rowptr, self.col.int(), t_rowptr, self.row[self.transpose].int(), self.transpose.int(), *shares, *same]
+        col, t_col = (F.pad(ends.int(), (0, AHEAD)) for ends in (self.col, self.row[self.transpose]))
+        return [rowptr, col, t_rowptr, t_col, self.transpose.int(), *shares, *same]
 
     @cached_property
     def flow_layout(self) -> list[Tensor]:

@@ -126,7 +126,9 @@ def test_a_flow_is_measured_along_its_steps(data: Data, monkeypatch: pytest.Monk
     assert found.measures["frequency-spread"] == pytest.approx([spread[0], *spread])
     monkeypatch.setattr(profile, "FLOW_BYTES", 8 * NODES * HIDDEN * 2)
     again = oversmoothing_profile(model, data, pairs=None)
-    assert again == found, "integrating in batches changes nothing"
+    assert again.depth == found.depth
+    for name, values in found.measures.items():
+        assert again.measures[name] == pytest.approx(values, rel=1e-9), "integrating in batches changes nothing"
     few = oversmoothing_profile(model, data, times=[0.5, 1.1], measures=["mad", "frequency-spread"])
     assert few.depth == (0.5, 1.1)
     assert list(few.measures) == ["mad", "frequency-spread"]

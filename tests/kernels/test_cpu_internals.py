@@ -5,8 +5,11 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -15,36 +18,57 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kuramotognn.kernels.cpu import FlowPlan, balanced_chunks, jit, plan_flow
-from kuramotognn.kernels.cpu.jit import SHARED_WORK, share_out
-from kuramotognn.kernels.cpu.lanes import rows, unit
-from kuramotognn.kernels.cpu.stages import NOT, show
-from kuramotognn.kernels.cpu.trig import sincos
+from kuramotognn.kernels.cpu.jit import SHARED_WORK, kernel, share_out
+from kuramotognn.kernels.cpu.lanes import at, increase_four, pointer, put, rows, unit
+from kuramotognn.kernels.cpu.trig import half_turns, sincos, sincos_pi
 from kuramotognn.kernels.cpu.workspace import Workspace, workspace
 
+SinCos: TypeAlias = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 PRECISIONS = pytest.mark.parametrize(("dtype", "bound"), [(np.float32, 3e-7), (np.float64, 1e-15)])
 
 
-def sine_and_cosine(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What nodes of these phases show their neighbours; all lanes hold the same phase."""
-    width = 2 * unit(x.dtype.type)
-    states = np.repeat(x[:, None], width, axis=1)
-    features = np.empty((x.size, 2, width), x.dtype)
-    none = rows(features[:0], width)
-    show(0, x.size, NOT, rows(states, width), none, rows(features, width), none)
-    assert np.array_equal(features[..., :1].repeat(width, axis=2), features, equal_nan=True)
-    return features[:, 0, 0], features[:, 1, 0]
+@kernel
+def _directly(phases, sines, cosines):
+    for i in range(phases.size):
+        sin, cos = sincos(at(pointer(phases), i))
+        put(pointer(sines), i, sin)
+        put(pointer(cosines), i, cos)
+
+
+@kernel
+def _by_half_turns(phases, sines, cosines):
+    for i in range(phases.size):
+        sin, cos = sincos_pi(half_turns(at(pointer(phases), i)))
+        put(pointer(sines), i, sin)
+        put(pointer(cosines), i, cos)
+
+
+@pytest.fixture(params=[_directly, _by_half_turns], ids=["directly", "by half turns"])
+def sine_and_cosine(request: pytest.FixtureRequest) -> SinCos:
+    """Sine and cosine as a kernel computes them; all lanes hold the same phase."""
+
+    def compute(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        width = 2 * unit(x.dtype.type)
+        phases = np.repeat(x[:, None], width, axis=1)
+        out = np.empty_like(phases), np.empty_like(phases)
+        request.param(rows(phases, width), *(rows(values, width) for values in out))
+        for values in out:
+            assert np.array_equal(values[:, :1].repeat(width, axis=1), values, equal_nan=True)
+        return out[0][:, 0], out[1][:, 0]
+
+    return compute
 
 
 @PRECISIONS
 @pytest.mark.parametrize("reach", [1e-3, 1.0, 100.0, 1e4])
-def test_sine_and_cosine_are_numpys(dtype: type, bound: float, reach: float) -> None:
+def test_sine_and_cosine_are_numpys(sine_and_cosine: SinCos, dtype: type, bound: float, reach: float) -> None:
     x = np.linspace(-reach, reach, 40_011).astype(dtype)
     for ours, numpys in zip(sine_and_cosine(x), (np.sin, np.cos), strict=True):
         assert np.abs(ours - numpys(x.astype(np.float64))).max() <= bound
 
 
 @PRECISIONS
-def test_sine_and_cosine_at_multiples_of_a_quarter_turn(dtype: type, bound: float) -> None:
+def test_sine_and_cosine_at_multiples_of_a_quarter_turn(sine_and_cosine: SinCos, dtype: type, bound: float) -> None:
     """Where the reduction of the argument cancels most."""
     quarters = (np.arange(-6366, 6367) * (np.pi / 2)).astype(dtype)
     x = np.concatenate([quarters, np.nextafter(quarters, dtype(np.inf)), np.nextafter(quarters, dtype(-np.inf))])
@@ -53,20 +77,55 @@ def test_sine_and_cosine_at_multiples_of_a_quarter_turn(dtype: type, bound: floa
 
 
 @PRECISIONS
-def test_sine_of_a_small_phase_is_exact_to_a_relative_error(dtype: type, bound: float) -> None:
+def test_sine_of_a_small_phase_is_exact_to_a_relative_error(sine_and_cosine: SinCos, dtype: type, bound: float) -> None:
     x = np.logspace(-30, -3, 500).astype(dtype)
     assert np.abs(sine_and_cosine(x)[0] / np.sin(x.astype(np.float64)) - 1).max() <= bound
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sine_and_cosine_of_no_number_are_no_number(dtype: type) -> None:
+def test_sine_and_cosine_of_no_number_are_no_number(sine_and_cosine: SinCos, dtype: type) -> None:
     x = np.array([np.nan, np.inf, -np.inf], dtype)
     assert np.isnan(sine_and_cosine(x)).all()
 
 
-def test_sincos_outside_a_kernel_says_so() -> None:
-    with pytest.raises(TypeError, match="inside compiled kernels, got float"):
-        sincos(1.0)
+@pytest.mark.parametrize("function", [sincos, sincos_pi, half_turns])
+def test_trigonometry_outside_a_kernel_says_so(function: Callable[[float], object]) -> None:
+    with pytest.raises(TypeError, match="works on lanes inside compiled kernels, got float"):
+        function(1.0)
+
+
+@kernel
+def _half_turns_of(phases, out):
+    for i in range(phases.size):
+        put(pointer(out), i, half_turns(at(pointer(phases), i)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_half_turns_are_the_phase_without_whole_turns(dtype: type) -> None:
+    width, pi = unit(dtype), Fraction("3.14159265358979323846264338327950288419716939937510")
+    x = np.random.default_rng(0).uniform(-1e4, 1e4, 50 * width).astype(dtype)
+    out = np.empty_like(x)
+    _half_turns_of(rows(x, width), rows(out, width))
+    exact = [(Fraction(float(phase)) / pi + 1) % 2 - 1 for phase in x]
+    errors = [abs(Fraction(float(ours)) - half_turns) for ours, half_turns in zip(out, exact, strict=True)]
+    assert max(min(error, 2 - error) for error in errors) <= np.finfo(dtype).eps
+
+
+@kernel
+def _add_fours(products, out):
+    lanes, sums = pointer(products), pointer(out)
+    for first in range(0, products.size, 4):
+        increase_four(sums, first, at(lanes, first), at(lanes, first + 1), at(lanes, first + 2), at(lanes, first + 3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("units", [1, 2])
+def test_four_rows_are_added_up_at_once(dtype: type, units: int) -> None:
+    width = units * unit(dtype)
+    products = np.random.default_rng(0).integers(-9, 10, (40, width)).astype(dtype)  # Sums are exact in any order.
+    out = np.arange(40, dtype=dtype)
+    _add_fours(rows(products, width), out)
+    assert np.array_equal(out, np.arange(40) + products.sum(1))
 
 
 def test_workspace_never_lends_a_buffer_twice() -> None:

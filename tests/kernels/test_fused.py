@@ -308,6 +308,30 @@ def test_a_tape_is_asked_for_only_where_something_is_learnt(reason: str, monkeyp
     assert asked == [reason == "learning"]
 
 
+@DTYPES
+@LINEAR
+@pytest.mark.parametrize("method", list(TABLEAUX))
+def test_what_nothing_moves_keeps_its_bits(dtype: torch.dtype, linear: bool, method: str) -> None:
+    """Inside, phases are counted in half turns; that must not show."""
+    graph, x0 = ring(30), 10 ** torch.linspace(-6, 6, 30 * 21, dtype=dtype).view(30, 21)
+    operands = (torch.zeros(graph.num_edges, dtype=dtype), torch.cat([x0[:15], -x0[15:]]), torch.zeros_like(x0))
+    strength = torch.tensor(0.0 if linear else 1.3, dtype=dtype)
+    coefficients = TABLEAUX[method].coefficients(0.1)
+    end, _ = fused.flow_op(graph.pattern.layout, *operands, strength, linear, coefficients, 7, 1 << 20, False)
+    assert end.equal(operands[1])
+
+
+def test_whole_turns_at_the_start_are_there_at_the_end() -> None:
+    graph = random_graph(30, 90, torch.float64)
+    (a, x0, omega, strength), _ = flow_inputs(graph, 5, 0, torch.float64)
+    turns = 2 * torch.pi * torch.randint(-1000, 1000, x0.shape).double()
+    near, far = (
+        integrate(KuramotoDynamics(graph.pattern, a, omega, strength), start, 3.0, Solver("rk4", steps=30)).final
+        for start in (x0, x0 + turns)
+    )
+    torch.testing.assert_close(far - turns, near, atol=1e-10, rtol=0)
+
+
 # Numbers that are not finite.
 
 

@@ -7,7 +7,7 @@ forward and ``_backward``; the second has no gradient of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -17,6 +17,11 @@ from torch.autograd.function import once_differentiable
 from kuramotognn.kernels import cpu
 
 LAYOUT = len(cpu.Layout._fields)
+Operator: TypeAlias = torch._library.custom_ops.CustomOpDef
+_direct: dict[Operator, Callable[..., Any]] = {}
+"""What each operator calls."""
+Call: TypeAlias = Callable[[Operator], Callable[..., Any]]
+"""How to call an operator: as it is, or what is behind it."""
 
 
 def _array(tensor: Tensor) -> np.ndarray[Any, Any]:
@@ -28,17 +33,24 @@ def _layout(layout: Sequence[Tensor]) -> cpu.Layout:
     return cpu.Layout(*(tensor.numpy() for tensor in layout))
 
 
+def _operator(function: Callable[..., Any]) -> Operator:
+    """A function of tensors as an operator of torch, with its name."""
+    name = f"kuramotognn::{function.__name__.lstrip('_')}"
+    op = torch.library.custom_op(name, function, mutates_args=(), device_types="cpu")
+    _direct[op] = function
+    return op
+
+
 def _with_gradient(
-    op: torch._library.custom_ops.CustomOpDef,
-    compute: Callable[..., Any],
-    setup_context: Callable[..., None],
-    gradient: Callable[..., Any],
+    op: Operator, setup_context: Callable[..., None], gradient: Callable[..., tuple[Any, ...]]
 ) -> Callable[..., Any]:
-    """Give an operator its gradient, and call it the short way where nothing is compiled.
+    """Give an operator its gradient, and call both the short way where nothing is compiled.
 
     Dispatching a custom operator costs 0.2 ms, as much as some of them take; an autograd function costs a tenth.
+    ``gradient`` is told how to call the operators that it needs.
     """
-    op.register_autograd(gradient, setup_context=setup_context)
+    op.register_autograd(lambda ctx, *grads: gradient(ctx, lambda other: other, *grads), setup_context=setup_context)
+    compute = _direct[op]
 
     class Eager(torch.autograd.Function):
         @staticmethod
@@ -50,7 +62,7 @@ def _with_gradient(
         @staticmethod
         @once_differentiable
         def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
-            return None, *gradient(ctx, *grads)[1:]
+            return None, *gradient(ctx, _direct.__getitem__, *grads)[1:]
 
     def call(*inputs: Any) -> Any:
         return op(*inputs) if torch.compiler.is_compiling() else Eager.apply(*inputs)  # type: ignore[no-untyped-call]
@@ -69,7 +81,7 @@ def _field(
     return torch.from_numpy(value), x.new_empty(0) if gain is None else torch.from_numpy(gain)
 
 
-field_op = torch.library.custom_op("kuramotognn::field", _field, mutates_args=(), device_types="cpu")
+field_op = _operator(_field)
 
 
 @field_op.register_fake
@@ -81,7 +93,7 @@ def _(
     return torch.empty_like(x, memory_format=torch.contiguous_format), gain
 
 
-@torch.library.custom_op("kuramotognn::field_backward", mutates_args=(), device_types="cpu")
+@_operator
 def field_backward(
     layout: Sequence[Tensor], a: Tensor, x: Tensor, strength: Tensor, gain: Tensor, grad: Tensor, linear: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -107,15 +119,15 @@ def _field_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
     ctx.set_materialize_grads(False)
 
 
-def _field_gradient(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
+def _field_gradient(ctx: Any, call: Call, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
     if grad is None:
         return [None] * LAYOUT, None, None, None, None, None
     *layout, a, x, strength, gain = ctx.saved_tensors
-    grad_x, grad_a, grad_strength = field_backward(layout, a, x, strength, gain, grad, ctx.linear)
+    grad_x, grad_a, grad_strength = call(field_backward)(layout, a, x, strength, gain, grad, ctx.linear)
     return [None] * LAYOUT, grad_a, grad_x, grad, grad_strength, None
 
 
-field = _with_gradient(field_op, _field, _field_context, _field_gradient)
+field = _with_gradient(field_op, _field_context, _field_gradient)
 
 
 # A whole fixed-step integration.
@@ -142,7 +154,7 @@ def _flow(
     return torch.from_numpy(end), torch.from_numpy(tape)
 
 
-flow_op = torch.library.custom_op("kuramotognn::flow", _flow, mutates_args=(), device_types="cpu")
+flow_op = _operator(_flow)
 
 
 @flow_op.register_fake
@@ -162,7 +174,7 @@ def _(
     return torch.empty_like(x0, memory_format=torch.contiguous_format), x0.new_empty(size)
 
 
-@torch.library.custom_op("kuramotognn::flow_backward", mutates_args=(), device_types="cpu")
+@_operator
 def flow_backward(
     layout: Sequence[Tensor],
     a: Tensor,
@@ -214,17 +226,17 @@ def _flow_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tenso
     ctx.set_materialize_grads(False)
 
 
-def _flow_gradient(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
+def _flow_gradient(ctx: Any, call: Call, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
     rest = [None] * 5
     if grad is None:
         return [None] * LAYOUT, None, None, None, None, *rest
     assert ctx.differentiable, "a flow that was run without keeping its tape has no gradient"
     *layout, a, drive, strength, tape = ctx.saved_tensors
-    gradients = flow_backward(layout, a, drive, strength, *ctx.settings, tape, grad)
+    gradients = call(flow_backward)(layout, a, drive, strength, *ctx.settings, tape, grad)
     return [None] * LAYOUT, *gradients, *rest
 
 
-flow = _with_gradient(flow_op, _flow, _flow_context, _flow_gradient)
+flow = _with_gradient(flow_op, _flow_context, _flow_gradient)
 
 
 # Attention over the edges.
@@ -236,7 +248,7 @@ def _attention(layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Ten
     return torch.from_numpy(a), torch.from_numpy(shares)
 
 
-attention_op = torch.library.custom_op("kuramotognn::attention", _attention, mutates_args=(), device_types="cpu")
+attention_op = _operator(_attention)
 
 
 @attention_op.register_fake
@@ -244,7 +256,7 @@ def _(layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor) -> t
     return torch.empty_like(weight), key.new_empty(weight.size(0), key.size(1))
 
 
-@torch.library.custom_op("kuramotognn::attention_backward", mutates_args=(), device_types="cpu")
+@_operator
 def attention_backward(
     layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor, shares: Tensor, grad: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -274,14 +286,14 @@ def _attention_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, 
     ctx.set_materialize_grads(False)
 
 
-def _attention_gradient(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
+def _attention_gradient(ctx: Any, call: Call, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
     if grad is None:
         return [None] * LAYOUT, None, None, None
     *layout, key, query, weight, shares = ctx.saved_tensors
-    return [None] * LAYOUT, *attention_backward(layout, key, query, weight, shares, grad)
+    return [None] * LAYOUT, *call(attention_backward)(layout, key, query, weight, shares, grad)
 
 
-attention = _with_gradient(attention_op, _attention, _attention_context, _attention_gradient)
+attention = _with_gradient(attention_op, _attention_context, _attention_gradient)
 
 
 # Sparse times dense, for sparse features.
@@ -292,7 +304,7 @@ def _spmm(layout: Sequence[Tensor], values: Tensor, dense: Tensor) -> Tensor:
     return torch.from_numpy(cpu.spmm(_layout(layout), _array(values), _array(dense)))
 
 
-spmm_op = torch.library.custom_op("kuramotognn::spmm", _spmm, mutates_args=(), device_types="cpu")
+spmm_op = _operator(_spmm)
 
 
 @spmm_op.register_fake
@@ -300,7 +312,7 @@ def _(layout: Sequence[Tensor], values: Tensor, dense: Tensor) -> Tensor:
     return dense.new_empty(layout[0].size(0) - 1, dense.size(1))
 
 
-@torch.library.custom_op("kuramotognn::spmm_transposed", mutates_args=(), device_types="cpu")
+@_operator
 def spmm_transposed(layout: Sequence[Tensor], values: Tensor, dense: Tensor) -> Tensor:
     """``[rows, columns].T @ [rows, d]``."""
     return torch.from_numpy(cpu.spmm_transposed(_layout(layout), _array(values), _array(dense)))
@@ -311,7 +323,7 @@ def _(layout: Sequence[Tensor], values: Tensor, dense: Tensor) -> Tensor:
     return dense.new_empty(layout[2].size(0) - 1, dense.size(1))
 
 
-@torch.library.custom_op("kuramotognn::sampled_product", mutates_args=(), device_types="cpu")
+@_operator
 def sampled_product(layout: Sequence[Tensor], left: Tensor, right: Tensor) -> Tensor:
     """``<left_i, right_j>`` for every stored entry ``(i, j)``."""
     return torch.from_numpy(cpu.sampled_product(_layout(layout), _array(left), _array(right)))
@@ -319,7 +331,7 @@ def sampled_product(layout: Sequence[Tensor], left: Tensor, right: Tensor) -> Te
 
 @sampled_product.register_fake
 def _(layout: Sequence[Tensor], left: Tensor, right: Tensor) -> Tensor:
-    return left.new_empty(layout[1].size(0))
+    return left.new_empty(layout[cpu.Layout._fields.index("entries")].size(0))
 
 
 def _spmm_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -327,14 +339,14 @@ def _spmm_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(*layout, values, dense)
 
 
-def _spmm_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+def _spmm_gradient(ctx: Any, call: Call, grad: Tensor) -> tuple[Any, ...]:
     *layout, values, dense = ctx.saved_tensors
-    grad_values = sampled_product(layout, grad, dense) if ctx.needs_input_grad[1] else None
-    grad_dense = spmm_transposed(layout, values, grad) if ctx.needs_input_grad[2] else None
+    grad_values = call(sampled_product)(layout, grad, dense) if ctx.needs_input_grad[1] else None
+    grad_dense = call(spmm_transposed)(layout, values, grad) if ctx.needs_input_grad[2] else None
     return [None] * LAYOUT, grad_values, grad_dense
 
 
-spmm = _with_gradient(spmm_op, _spmm, _spmm_context, _spmm_gradient)
+spmm = _with_gradient(spmm_op, _spmm_context, _spmm_gradient)
 
 
 def _table(coefficients: Sequence[float]) -> np.ndarray[Any, Any]:

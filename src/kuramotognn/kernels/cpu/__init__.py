@@ -3,7 +3,7 @@
 from kuramotognn.kernels.cpu.attention import attention, attention_vjp
 from kuramotognn.kernels.cpu.field import rhs, rhs_vjp
 from kuramotognn.kernels.cpu.flow import flow_backward, flow_forward
-from kuramotognn.kernels.cpu.layout import Layout, balanced_chunks
+from kuramotognn.kernels.cpu.layout import AHEAD, Layout, balanced_chunks
 from kuramotognn.kernels.cpu.plan import FlowPlan, plan_flow
 from kuramotognn.kernels.cpu.sparse import sampled_product, spmm, spmm_transposed
 from kuramotognn.kernels.cpu.stages import backward, forward
@@ -16,6 +16,7 @@ def was_compiled() -> bool:
 
 
 __all__ = [
+    "AHEAD",
     "FlowPlan",
     "Layout",
     "attention",

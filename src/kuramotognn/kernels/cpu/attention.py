@@ -105,8 +105,8 @@ def _attention_vjp_columns(lo, hi, t_rowptr, t_col, t_perm, k, scale, grad_score
 
 def attention(layout: Layout, q: Array, k: Array, w: Array) -> tuple[Array, Array]:
     """(a [E], shares [E, h]) from q, k [N, h, d_k] and non-negative w [E]; the shares are for the vjp."""
-    shares = workspace.empty((layout.col.size, q.shape[1]), q.dtype)
-    a = workspace.empty(layout.col.shape, q.dtype)
+    shares = workspace.empty((layout.size, q.shape[1]), q.dtype)
+    a = workspace.empty((layout.size,), q.dtype)
     share_rows(_attention_kernel, layout.chunks, layout.rowptr, layout.col, q, k, w, _scale(q), shares, a)
     return a, shares
 

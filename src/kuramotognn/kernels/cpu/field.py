@@ -4,7 +4,7 @@ from kuramotognn.kernels.cpu.flow import EdgeSums, for_tiles, taken
 from kuramotognn.kernels.cpu.jit import share_rows
 from kuramotognn.kernels.cpu.lanes import rows
 from kuramotognn.kernels.cpu.layout import Array, Layout
-from kuramotognn.kernels.cpu.packing import pack, unpack
+from kuramotognn.kernels.cpu.packing import pack, pack_states, unpack
 from kuramotognn.kernels.cpu.plan import plan_flow
 from kuramotognn.kernels.cpu.stages import NEAR, NOT, field_adjoint, field_rows, field_show_adjoint, show
 from kuramotognn.kernels.cpu.workspace import workspace
@@ -26,8 +26,7 @@ def rhs(
     """
     plan = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype)
     gain = None if linear or not keep else workspace.empty((plan.n * plan.columns,), x.dtype)
-    drives = pack(drive, layout, plan)
-    states = drives if x.ctypes.data == drive.ctypes.data else pack(x, layout, plan)
+    drives, states = pack(drive, layout, plan), pack_states(x, layout, plan)
     values, matrix = workspace.empty(drives.shape, x.dtype), (layout.rowptr, layout.col, taken(a, layout.entries))
 
     def evaluate(number, by_rows):
@@ -55,7 +54,7 @@ def rhs_vjp(
     plan = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype)
     strength, matrix = x.dtype.type(strength), (layout.t_rowptr, layout.t_col, taken(a, layout.t_perm))
     states, kappas, sums = (
-        pack(x, layout, plan),
+        pack_states(x, layout, plan),
         pack(grad_out, layout, plan),
         EdgeSums(layout, plan.tiles, a, strength, linear),
     )

@@ -7,6 +7,7 @@ Threads take tiles each, without waiting for each other; where there are fewer t
 rows of every stage.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from kuramotognn.kernels.cpu.jit import kernel, share_out, share_rows, thread_count
 from kuramotognn.kernels.cpu.lanes import rows
 from kuramotognn.kernels.cpu.layout import Array, Layout
-from kuramotognn.kernels.cpu.packing import pack, unpack
+from kuramotognn.kernels.cpu.packing import pack, pack_states, unpack, unpack_states
 from kuramotognn.kernels.cpu.plan import FlowPlan, Tile
 from kuramotognn.kernels.cpu.stages import NEAR, NOT, PAST, backward, forward, show, show_adjoint
 from kuramotognn.kernels.cpu.workspace import workspace
@@ -49,19 +50,19 @@ def taken(a, places):
 def for_tiles(layout, plan, function):
     """Call function(number, by_rows) for every tile: side by side, or one by one with threads inside."""
     tiles = plan.tiles
-    if len(tiles) < thread_count() and layout.col.size + layout.n > SHARED_STAGE:
+    if len(tiles) < thread_count() and layout.size + layout.n > SHARED_STAGE:
         for number in range(len(tiles)):
             function(number, True)
     else:
-        work = (layout.col.size + layout.n) * plan.columns * plan.steps * plan.stages
+        work = (layout.size + layout.n) * plan.columns * plan.steps * plan.stages
         share_out(function, [(number, False) for number in range(len(tiles))], work=work)
 
 
 class EdgeSums:
     """What the adjoints of the tiles add up to: each tile has its own row, and rows are added in order."""
 
-    def __init__(self, layout, tiles, a, strength, linear):
-        self.layout, self.a, self.strength, self.linear = layout, a, strength, linear
+    def __init__(self, layout, tiles, a, strength, linear, step=1.0):
+        self.layout, self.a, self.strength, self.linear, self.step = layout, a, strength, linear, step
         self.dots = workspace.zeros((len(tiles), a.size), a.dtype)
         self.row_strength = np.zeros((len(tiles), layout.n if linear else 0), np.float64)
 
@@ -75,11 +76,11 @@ class EdgeSums:
         if len(self.dots):
             _put_sum(self.dots, self.layout.t_perm, grad_a)
         if self.linear:
-            grad_strength = float(self.row_strength.sum())
+            grad_strength = self.step * float(self.row_strength.sum())
         else:
             # The interaction is linear in a: its sum with the gradient is <a, dots>. Not np.dot: BLAS starts threads.
-            grad_strength = float(np.multiply(self.a, grad_a, dtype=np.float64).sum())
-        grad_a *= self.strength
+            grad_strength = self.step * float(np.multiply(self.a, grad_a, dtype=np.float64).sum())
+        grad_a *= self.a.dtype.type(self.step * self.strength)
         return grad_a, grad_strength
 
 
@@ -90,7 +91,8 @@ class _TileFlow(NamedTuple):
     plan: FlowPlan
     tile: Tile
     coef: Array
-    strength: np.floating[Any]
+    strength: np.floating[Any]  # in the units of the states, per step
+    pull: np.floating[Any]  # the same in the caller's units
     by_rows: bool
 
     def rows(self, numbers):
@@ -171,7 +173,7 @@ class _TileFlow(NamedTuple):
                 self.layout.t_rowptr,
                 self.layout.t_col,
                 t_a,
-                self.strength,
+                self.pull,
                 self.coef,
                 states,
                 gains,
@@ -209,10 +211,24 @@ class _TileFlow(NamedTuple):
         return PAST if size * self.plan.columns // self.tile.width > CACHED_TAPE else NEAR
 
 
+class _Units(NamedTuple):
+    """The kernels' units in the caller's."""
+
+    step: float  # of time
+    state: float
+
+    @classmethod
+    def of(cls, coef, linear):
+        """The weights of a step's slopes add up to its length."""
+        return cls(float(coef[-1].sum()), 1.0 if linear else math.pi)
+
+
 def _tile_flows(layout, plan, coef, strength, dtype):
-    """A function from (number of tile, by_rows) to its flow."""
-    coef, strength, tiles = np.ascontiguousarray(coef, dtype), np.dtype(dtype).type(strength), plan.tiles
-    return lambda number, by_rows: _TileFlow(layout, plan, tiles[number], coef, strength, by_rows)
+    """The units, and a function from (number of tile, by_rows) to its flow."""
+    units, real, tiles = _Units.of(coef, plan.linear), np.dtype(dtype).type, plan.tiles
+    table, pull = np.ascontiguousarray(coef / units.step, dtype), units.step * strength
+    strengths = real(pull / units.state), real(pull)
+    return units, lambda number, by_rows: _TileFlow(layout, plan, tiles[number], table, *strengths, by_rows)
 
 
 def flow_forward(
@@ -231,17 +247,14 @@ def flow_forward(
     a [E] coupling values in CSR order, drive [N, d], coef [S, S] the step-sized Runge-Kutta table (see `stages`).
     Returns (x_T [N, d], tape): the tape is a flat array of plan.tape_size for `flow_backward`, empty if not keep.
     """
-    flow_of = _tile_flows(layout, plan, coef, strength, x0.dtype)
+    units, flow_of = _tile_flows(layout, plan, coef, strength, x0.dtype)
     tape = workspace.empty((plan.tape_size if keep else 0,), x0.dtype)
-    own_a, drives = taken(a, layout.entries), pack(drive, layout, plan)
-    # KuramotoGNN starts from its own natural frequencies.
-    starts = drives if x0.ctypes.data == drive.ctypes.data else pack(x0, layout, plan)
-    ends, n = workspace.empty(drives.shape, x0.dtype), plan.n
+    own_a, drives = taken(a, layout.entries), pack(drive, layout, plan, units.step / units.state)
+    states_now, n = pack_states(x0, layout, plan), plan.n
 
     def integrate(number, by_rows):
         flow = flow_of(number, by_rows)
-        x, own_drive = flow.part(ends), flow.part(drives)
-        x[:] = flow.part(starts)
+        x, own_drive = flow.part(states_now), flow.part(drives)
         if keep and plan.keeps_all:
             states, gains = flow.tape_views(flow.part(tape, plan.kept), plan.steps)
             flow.run_forward(own_a, own_drive, plan.steps, x, states, gains, flow.keep(states.nbytes))
@@ -252,7 +265,7 @@ def flow_forward(
             flow.run_forward_without_tape(own_a, own_drive, last - first, x)
 
     for_tiles(layout, plan, integrate)
-    return unpack(ends, layout, plan), tape
+    return unpack_states(states_now, x0, layout, plan), tape
 
 
 def flow_backward(
@@ -269,12 +282,13 @@ def flow_backward(
 
     Returns (grad_x0 [N, d], grad_a [E], grad_drive [N, d], grad_strength float).
     """
-    flow_of = _tile_flows(layout, plan, coef, strength, grad_out.dtype)
+    units, flow_of = _tile_flows(layout, plan, coef, strength, grad_out.dtype)
     own_a, t_a = taken(a, layout.entries), taken(a, layout.t_perm)
-    sums = EdgeSums(layout, plan.tiles, a, grad_out.dtype.type(strength), plan.linear)
+    sums = EdgeSums(layout, plan.tiles, a, strength, plan.linear, units.step)
     lams = pack(grad_out, layout, plan)
     drive_sums = workspace.empty(lams.shape, lams.dtype)
-    drives = drive_sums if plan.keeps_all else pack(drive, layout, plan)  # Looked at by a recomputation only.
+    # The drive is looked at by a recomputation only.
+    drives = drive_sums if plan.keeps_all else pack(drive, layout, plan, units.step / units.state)
 
     def pull_back(number, by_rows):
         flow = flow_of(number, by_rows)
@@ -286,4 +300,4 @@ def flow_backward(
 
     for_tiles(layout, plan, pull_back)
     grad_a, grad_strength = sums.gradients()
-    return unpack(lams, layout, plan), grad_a, unpack(drive_sums, layout, plan), grad_strength
+    return unpack(lams, layout, plan), grad_a, unpack(drive_sums, layout, plan, units.step), grad_strength

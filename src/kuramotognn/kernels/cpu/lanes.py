@@ -220,6 +220,17 @@ def prefetch(typingctx, items, index, count):
 
 
 @intrinsic
+def opaque(typingctx, number):
+    """The same number, of which the compiler knows nothing: a loop that counts with it is not unrolled."""
+
+    def codegen(context, builder, sig, args):
+        kind = ir.FunctionType(args[0].type, [args[0].type])
+        return builder.asm(kind, "", "=r,0", args, False)
+
+    return number(number), codegen
+
+
+@intrinsic
 def splat(typingctx, like, scalar):
     """One number in every lane, as many as `like` has or points to."""
     lanes = like.item if isinstance(like, Pointer) else like
@@ -233,20 +244,58 @@ def splat(typingctx, like, scalar):
     return lanes(like, scalar), codegen
 
 
+def _picked(builder, left, right, places):
+    """Lanes of two vectors; those of the right one are counted on from those of the left one."""
+    return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places))
+
+
+def _halved(builder, vector):
+    """Its first half plus its second."""
+    count = vector.type.count // 2
+    low, high = (_picked(builder, vector, vector, list(range(n, n + count))) for n in (0, count))
+    return builder.fadd(low, high)
+
+
 @intrinsic
 def total(typingctx, x):
     """Sum of the lanes, by halving: a fixed order."""
 
     def codegen(context, builder, sig, args):
-        vector, count = args[0], x.width
-        while count > 1:
-            count //= 2
-            halves = [ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(n, n + count))) for n in (0, count)]
-            low, high = (builder.shuffle_vector(vector, vector, half) for half in halves)
-            vector = builder.fadd(low, high)
+        vector = args[0]
+        while vector.type.count > 1:
+            vector = _halved(builder, vector)
         return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
     return x.dtype(x), codegen
+
+
+def _paired(builder, left, right, low, high):
+    """Lanes `low` plus lanes `high` of every four of one vector and, as lanes 4 to 7, of the other."""
+    count = left.type.count
+
+    def places(chosen):
+        return [block + lane % 4 + lane // 4 * count for block in range(0, count, 4) for lane in chosen]
+
+    return builder.fadd(*(_picked(builder, left, right, places(chosen)) for chosen in (low, high)))
+
+
+@intrinsic
+def increase_four(typingctx, numbers, index, a, b, c, d):
+    """numbers[index] += total(a), numbers[index + 1] += total(b), ...: half the work of four totals."""
+
+    def codegen(context, builder, sig, args):
+        address, vectors = _item(context, builder, sig, args), args[2:]
+        while vectors[0].type.count > UNIT_BYTES // numbers.stride:
+            vectors = [_halved(builder, vector) for vector in vectors]
+        first, second = (_paired(builder, *vectors[n : n + 2], (0, 4, 1, 5), (2, 6, 3, 7)) for n in (0, 2))
+        sums = _paired(builder, first, second, (0, 1, 4, 5), (2, 3, 6, 7))
+        while sums.type.count > 4:
+            sums = _halved(builder, sums)
+        four = Lanes(numbers.item, 4)
+        _store(builder, address, four, builder.fadd(_load(context, builder, address, four), sums))
+        return context.get_dummy_value()
+
+    return types.void(numbers, index, a, b, c, d), codegen
 
 
 def _elementwise(name):

@@ -11,9 +11,9 @@ class Layout(NamedTuple):
     """A CSR pattern (row = target, entries = sources) with its transpose and work shares; int32, built once."""
 
     rowptr: Array  # [rows + 1]
-    col: Array  # [E] source of each entry
+    col: Array  # [E + AHEAD] source of each entry; the rest is there to be looked at, not to be used
     t_rowptr: Array  # [columns + 1]
-    t_col: Array  # [E] target of each transposed entry
+    t_col: Array  # [E + AHEAD] target of each transposed entry
     t_perm: Array  # [E] where the value of each transposed entry stands in the caller's vectors of values
     chunks: Array  # row ranges of equal work; they steer the threads, never the arithmetic
     t_chunks: Array
@@ -25,7 +25,13 @@ class Layout(NamedTuple):
         """How many rows there are."""
         return self.rowptr.size - 1
 
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        return self.entries.size
 
+
+AHEAD = 8  # Entries between asking for a neighbour's row and using it: about what a read from the shared cache takes.
 N_CHUNKS = 64
 ROW_COST = 3  # what a row costs besides its entries, in entries: sincos, the updates, the tape
 

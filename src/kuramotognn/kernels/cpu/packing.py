@@ -1,32 +1,55 @@
-"""Between the caller's rows and the kernels' tiles."""
+"""Between the caller's rows and the kernels' tiles, and between the caller's units and theirs."""
+
+import math
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.jit import kernel, share_rows
-from kuramotognn.kernels.cpu.lanes import lanes_at, pointer, put_lanes, rows
+from kuramotognn.kernels.cpu.jit import kernel, part, share_rows
+from kuramotognn.kernels.cpu.lanes import fma, lanes_at, pointer, put_lanes, rows, splat
+from kuramotognn.kernels.cpu.trig import half_turns
 from kuramotognn.kernels.cpu.workspace import workspace
 
 
-def pack(x, layout, plan):
-    """The columns of x [N, d] tile by tile, rows in the layout's order: numbers [N * columns]."""
+def pack(x, layout, plan, factor=1.0):
+    """The columns of factor * x [N, d] tile by tile, rows in the layout's order: numbers [N * columns]."""
+    return _packed(x, layout, plan, factor, False)
+
+
+def pack_states(x, layout, plan):
+    """The same for states, which are phases in half turns unless the field is linear."""
+    return _packed(x, layout, plan, 1.0, not plan.linear)
+
+
+def unpack(tiles, layout, plan, factor=1.0):
+    """factor * x [N, d] from what `pack` made of x."""
+    return _unpacked(tiles, None, layout, plan, factor)
+
+
+def unpack_states(tiles, start, layout, plan):
+    """The state [N, d] that began as `start` before it was packed.
+
+    Phases are where they began plus how far they went, so that whole turns count and what did not move has not changed.
+    """
+    if plan.linear:
+        return unpack(tiles, layout, plan)
+    return _unpacked(tiles, padded(start, plan).reshape(-1), layout, plan, math.pi)
+
+
+def _packed(x, layout, plan, factor, turned):
     out = workspace.empty((plan.n * plan.columns,), x.dtype)
     if out.size:
-        x = padded(x, plan)
-        like = rows(out, plan.unit)
-        share_rows(
-            _pack, layout.chunks, x.reshape(-1), layout.order, plan.columns, plan.wide_columns, like, out, work=out.size
-        )
+        shape = (layout.order, plan.columns, plan.wide_columns, rows(out, plan.unit))
+        operands = (padded(x, plan).reshape(-1), *shape, out, x.dtype.type(factor), turned)
+        share_rows(_pack, layout.chunks, *operands, work=out.size)
     return out
 
 
-def unpack(tiles, layout, plan):
-    """x [N, d] from what `pack` made."""
+def _unpacked(tiles, start, layout, plan, factor):
     out = workspace.empty((plan.n, plan.columns), tiles.dtype)
     if out.size:
-        like, flat = rows(tiles, plan.unit), out.reshape(-1)
-        share_rows(
-            _unpack, layout.chunks, tiles, layout.order, plan.columns, plan.wide_columns, like, flat, work=out.size
-        )
+        shape = (layout.order, plan.columns, plan.wide_columns, rows(tiles, plan.unit))
+        operands = (tiles, start, *shape, out.reshape(-1), tiles.dtype.type(factor))
+        share_rows(_unpack, layout.chunks, *operands, work=out.size)
     return trimmed(out, plan)
 
 
@@ -48,28 +71,46 @@ def trimmed(x, plan):
     return out
 
 
+@part
+def _inward(x, factor, turned):
+    return half_turns(x) if turned else splat(x, factor) * x
+
+
+@part
+def _outward(value, start, place, like, factor):
+    if start is None:
+        out = splat(value, factor) * value
+    else:
+        began = lanes_at(start, place, like)
+        out = fma(splat(value, factor), value - half_turns(began), began)
+    return out
+
+
 @kernel
-def _pack(lo, hi, x, order, d, wide, like, out):
+def _pack(lo, hi, x, order, d, wide, like, out, factor, turned):
     """Whole rows at a time, so that each cache line is read once: first `wide` columns in tiles of two units."""
     n, unit = out.size // d, out.size // like.size
     width, source, target = pointer(like), pointer(x), pointer(out)
     for i in range(lo, hi):
         row = order[i] * d
         for c in range(0, wide, 2 * unit):
-            put_lanes(target, n * c + 2 * unit * i, lanes_at(source, row + c, width))
-            put_lanes(target, n * c + 2 * unit * i + unit, lanes_at(source, row + c + unit, width))
+            for half in range(c, c + 2 * unit, unit):
+                value = _inward(lanes_at(source, row + half, width), factor, turned)
+                put_lanes(target, n * c + 2 * unit * i + half - c, value)
         for c in range(wide, d, unit):
-            put_lanes(target, n * c + unit * i, lanes_at(source, row + c, width))
+            put_lanes(target, n * c + unit * i, _inward(lanes_at(source, row + c, width), factor, turned))
 
 
 @kernel
-def _unpack(lo, hi, tiles, order, d, wide, like, out):
+def _unpack(lo, hi, tiles, start, order, d, wide, like, out, factor):
     n, unit = out.size // d, out.size // like.size
-    width, source, target = pointer(like), pointer(tiles), pointer(out)
+    width, source, began, target = pointer(like), pointer(tiles), pointer(start), pointer(out)
     for i in range(lo, hi):
         row = order[i] * d
         for c in range(0, wide, 2 * unit):
-            put_lanes(target, row + c, lanes_at(source, n * c + 2 * unit * i, width))
-            put_lanes(target, row + c + unit, lanes_at(source, n * c + 2 * unit * i + unit, width))
+            for half in range(c, c + 2 * unit, unit):
+                value = lanes_at(source, n * c + 2 * unit * i + half - c, width)
+                put_lanes(target, row + half, _outward(value, began, row + half, width, factor))
         for c in range(wide, d, unit):
-            put_lanes(target, row + c, lanes_at(source, n * c + unit * i, width))
+            value = lanes_at(source, n * c + unit * i, width)
+            put_lanes(target, row + c, _outward(value, began, row + c, width, factor))

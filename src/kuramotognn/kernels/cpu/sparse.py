@@ -54,6 +54,6 @@ def spmm_transposed(layout: Layout, values: Array, dense: Array) -> Array:
 
 def sampled_product(layout: Layout, left: Array, right: Array) -> Array:
     """<left_i, right_j> for every stored entry (i, j): the gradient of `spmm` by its values; [nnz]."""
-    out = workspace.empty(layout.col.shape, left.dtype)
+    out = workspace.empty((layout.size,), left.dtype)
     share_rows(_sampled_kernel, layout.chunks, layout.rowptr, layout.col, left, right, out)
     return out

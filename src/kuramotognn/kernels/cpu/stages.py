@@ -8,6 +8,10 @@ Two fields are known, both of the form dx_i/dt = drive_i + strength * interactio
 What a node shows its neighbours are its *features*: (sin x, cos x) for kuramoto (so the trigonometry is per node, not
 per edge: sum_j a_ij sin(x_j - x_i) = c_i (A s)_i - s_i (A c)_i) and x itself for the linear field.
 
+Units save multiplications: time counts in steps, and the states of kuramoto are in half turns, x / pi, so that whole
+ones come off exactly. Drive and strength of an integration arrive in these units. The gradients are by x itself and by
+a drive per step.
+
 Every stage is one pass over the rows: gather the neighbours' features, form the slope, the next stage's
 state and that state's features (double buffered). The exact discrete adjoint is one pass over the rows of the
 transpose per stage, which yields the gradients of the state and of the coupling values together. Rows can be shared
@@ -23,8 +27,8 @@ is meant; P = 2 features for kuramoto, 1 for linear:
     slopes, mus [S-1, N]   None for methods of one stage
     drive, lam, grad_drive [N]; dots [E] numbers in transposed order
 keep says what becomes of the tape: it is not kept (NOT), kept (NEAR), or so large that it is written past the caches
-(PAST). coef[s, j] is the weight of slope k_j in the state that follows stage s: rows s < S-1 hold h*A[s+1], the last
-row h*b. The adjoint uses the same table read by columns.
+(PAST). coef[s, j] is the weight of slope k_j in the state that follows stage s: rows s < S-1 hold A[s+1], the last
+row b. The adjoint uses the same table read by columns. With one stage (euler) the only weight is 1 and not looked at.
 """
 
 import numpy as np
@@ -35,6 +39,8 @@ from kuramotognn.kernels.cpu.lanes import (
     at,
     fma,
     increase,
+    increase_four,
+    opaque,
     pointer,
     prefetch,
     put,
@@ -43,11 +49,11 @@ from kuramotognn.kernels.cpu.lanes import (
     splat,
     total,
 )
-from kuramotognn.kernels.cpu.trig import sincos
+from kuramotognn.kernels.cpu.layout import AHEAD
+from kuramotognn.kernels.cpu.trig import sincos_pi
 
 NOT, NEAR, PAST = 0, 1, 2
 ROWS_AHEAD = 16  # Rows between asking for the tape and using it.
-AHEAD = 8  # Entries between asking for a neighbour's row and using it: about what a read from the shared cache takes.
 
 
 @part
@@ -65,42 +71,44 @@ def _show(x, i, features, gains):
     if gains is None:
         put(features, i, x)
     else:
-        sin, cos = sincos(x)
+        sin, cos = sincos_pi(x)
         put(features, 2 * i, sin)
         put(features, 2 * i + 1, cos)
 
 
 @part
-def _gather(first, last, end, col, val, features):
-    """sum over entries e in [first, last) of val[e] * x[col[e]]; end is the last entry of all."""
+def _gather(first, last, col, val, features):
+    """sum over entries e in [first, last) of val[e] * x[col[e]]."""
     acc = splat(features, 0)
     for e in range(first, last):
-        prefetch(features, at(col, min(e + AHEAD, end)), 1)
+        prefetch(features, at(col, e + AHEAD), 1)
         acc = fma(splat(features, at(val, e)), at(features, at(col, e)), acc)
     return acc
 
 
 @part
-def _gather_pair(first, last, end, col, val, features):
+def _gather_pair(first, last, col, val, features):
     """The same sum for both planes, sin and cos."""
     acc_sin = splat(features, 0)
     acc_cos = acc_sin
-    for e in range(first, last):
-        prefetch(features, 2 * at(col, min(e + AHEAD, end)), 2)
+    e = first
+    while e < last:
+        prefetch(features, 2 * at(col, e + AHEAD), 2)
         j, v = at(col, e), splat(features, at(val, e))
         acc_sin = fma(v, at(features, 2 * j), acc_sin)
         acc_cos = fma(v, at(features, 2 * j + 1), acc_cos)
+        e = opaque(e + 1)
     return acc_sin, acc_cos
 
 
 @part
-def _interaction(i, end, rowptr, col, val, features, gains, place, keep):
+def _interaction(i, rowptr, col, val, features, gains, place, keep):
     """The interaction of node i; its gain goes to gains[place] if it is to be kept."""
     first, last = np.int64(at(rowptr, i)), np.int64(at(rowptr, i + 1))
     if gains is None:
-        interaction = _gather(first, last, end, col, val, features) - at(features, i)
+        interaction = _gather(first, last, col, val, features) - at(features, i)
     else:
-        a_sin, a_cos = _gather_pair(first, last, end, col, val, features)
+        a_sin, a_cos = _gather_pair(first, last, col, val, features)
         sin, cos = at(features, 2 * i), at(features, 2 * i + 1)
         if keep != NOT:
             _keep(keep, gains, place, fma(sin, a_sin, cos * a_cos))
@@ -116,7 +124,6 @@ def _forward_rows(
     hi,
     n,
     keep,
-    end,
     rowptr,
     col,
     val,
@@ -135,12 +142,13 @@ def _forward_rows(
     planes = 1 if gains is None else 2
     seen, shown = ahead(features, side * planes * n), ahead(features, (1 - side) * planes * n)
     for i in range(lo, hi):
-        interaction = _interaction(i, end, rowptr, col, val, seen, gains, m * n + i, keep)
-        slope = fma(splat(drive, strength), interaction, at(drive, i))
-        following = fma(own_weight, slope, at(x, i))
+        interaction = _interaction(i, rowptr, col, val, seen, gains, m * n + i, keep)
         if slopes is None:
+            following = fma(splat(drive, strength), interaction, at(drive, i) + at(x, i))
             put(x, i, following)
         else:
+            slope = fma(splat(drive, strength), interaction, at(drive, i))
+            following = fma(own_weight, slope, at(x, i))
             for j in range(stage):
                 following = fma(splat(drive, at(weights, j)), at(slopes, j * n + i), following)
             if stage < stages - 1:
@@ -154,9 +162,11 @@ def _forward_rows(
 
 @part
 def _slope_gradient(coef, stages, stage, lam, j, n, mus):
-    """kappa = dL/dk_stage = h b_stage lambda + h sum_{later r} A[r, stage] mu_r of row j."""
-    kappa = splat(lam, at(coef, (stages - 1) * stages + stage)) * lam
-    if mus is not None:
+    """kappa = dL/dk_stage = b_stage lambda + sum_{later r} A[r, stage] mu_r of row j."""
+    if mus is None:
+        kappa = lam
+    else:
+        kappa = splat(lam, at(coef, (stages - 1) * stages + stage)) * lam
         for r in range(stage + 1, stages):
             kappa = fma(splat(lam, at(coef, (r - 1) * stages + stage)), at(mus, (r - 1) * n + j), kappa)
     return kappa
@@ -169,7 +179,7 @@ def _show_adjoint(x, kappa, j, query, sources, gains):
         put(query, j, x)
         put(sources, j, kappa)
     else:
-        sin, cos = sincos(x)
+        sin, cos = sincos_pi(x)
         put(query, 2 * j, sin)
         put(query, 2 * j + 1, cos)
         put(sources, 2 * j, cos * kappa)
@@ -177,43 +187,83 @@ def _show_adjoint(x, kappa, j, query, sources, gains):
 
 
 @part
-def _pull_linear(first, last, end, col, val, sources, x, dots):
+def _fours(first, last):
+    """Where the entries of a row end that are taken four at a time."""
+    return first + (last - first) // 4 * 4
+
+
+@part
+def _pull_linear_entry(e, col, val, sources, x, acc):
+    """The sum (A^T k)_j with one more entry, and k_i x_j of that entry."""
+    prefetch(sources, at(col, e + AHEAD), 1)
+    kappa = at(sources, at(col, e))
+    return fma(splat(sources, at(val, e)), kappa, acc), kappa * x
+
+
+@part
+def _pull_linear(first, last, col, val, sources, x, dots):
     """(A^T k)_j, and dots[e] += <k_i, x_j> for its entries."""
     acc = splat(sources, 0)
-    for e in range(first, last):
-        prefetch(sources, at(col, min(e + AHEAD, end)), 1)
-        kappa = at(sources, at(col, e))
-        acc = fma(splat(sources, at(val, e)), kappa, acc)
-        increase(dots, e, total(kappa * x))
+    for e in range(first, _fours(first, last), 4):
+        acc, product0 = _pull_linear_entry(e, col, val, sources, x, acc)
+        acc, product1 = _pull_linear_entry(e + 1, col, val, sources, x, acc)
+        acc, product2 = _pull_linear_entry(e + 2, col, val, sources, x, acc)
+        acc, product3 = _pull_linear_entry(e + 3, col, val, sources, x, acc)
+        increase_four(dots, e, product0, product1, product2, product3)
+    for e in range(_fours(first, last), last):
+        acc, product = _pull_linear_entry(e, col, val, sources, x, acc)
+        increase(dots, e, total(product))
     return acc
 
 
 @part
-def _pull_kuramoto(first, last, end, col, val, sources, sin, cos, dots):
-    """c (A^T (c k))_j + s (A^T (s k))_j, and dots[e] += <(c k)_i, s_j> - <(s k)_i, c_j> for its entries."""
-    acc_cos = splat(sources, 0)
-    acc_sin = acc_cos
-    for e in range(first, last):
-        prefetch(sources, 2 * at(col, min(e + AHEAD, end)), 2)
-        i, v = at(col, e), splat(sources, at(val, e))
-        cos_kappa, sin_kappa = at(sources, 2 * i), at(sources, 2 * i + 1)
-        acc_cos = fma(v, cos_kappa, acc_cos)
-        acc_sin = fma(v, sin_kappa, acc_sin)
-        increase(dots, e, total(fma(cos_kappa, sin, -(sin_kappa * cos))))
-    return fma(cos, acc_cos, sin * acc_sin)
+def _pull_kuramoto_entry(e, col, val, sources, sin, cos, acc_cos, acc_sin):
+    """The sums A^T (c k) and A^T (s k) with one more entry, and (c k)_i s_j - (s k)_i c_j of that entry."""
+    prefetch(sources, 2 * at(col, e + AHEAD), 2)
+    i, v = at(col, e), splat(sources, at(val, e))
+    cos_kappa, sin_kappa = at(sources, 2 * i), at(sources, 2 * i + 1)
+    product = fma(-sin_kappa, cos, cos_kappa * sin)
+    return fma(v, cos_kappa, acc_cos), fma(v, sin_kappa, acc_sin), product
 
 
 @part
-def _pull(j, kappa, end, t_rowptr, t_col, t_val, query, sources, gains, place, dots, row_strength):
-    """The gradient by x_j of <kappa, interaction>; adds to dots and, where linear, to row_strength."""
+def _pull_kuramoto(first, last, col, val, sources, sin, cos, dots):
+    """c (A^T (c k))_j + s (A^T (s k))_j, and dots[e] += <(c k)_i, s_j> - <(s k)_i, c_j> for its entries."""
+    acc_c = splat(sources, 0)
+    acc_s = acc_c
+    for e in range(first, _fours(first, last), 4):
+        acc_c, acc_s, product0 = _pull_kuramoto_entry(e, col, val, sources, sin, cos, acc_c, acc_s)
+        acc_c, acc_s, product1 = _pull_kuramoto_entry(e + 1, col, val, sources, sin, cos, acc_c, acc_s)
+        acc_c, acc_s, product2 = _pull_kuramoto_entry(e + 2, col, val, sources, sin, cos, acc_c, acc_s)
+        acc_c, acc_s, product3 = _pull_kuramoto_entry(e + 3, col, val, sources, sin, cos, acc_c, acc_s)
+        increase_four(dots, e, product0, product1, product2, product3)
+    e = _fours(first, last)
+    while e < last:
+        acc_c, acc_s, product = _pull_kuramoto_entry(e, col, val, sources, sin, cos, acc_c, acc_s)
+        increase(dots, e, total(product))
+        e = opaque(e + 1)
+    return fma(cos, acc_c, sin * acc_s)
+
+
+@part
+def _pull(j, t_rowptr, t_col, t_val, query, sources, gains, dots):
+    """What the neighbours' kappas add to the gradient by x_j of <kappa, interaction>; adds to dots."""
     first, last = np.int64(at(t_rowptr, j)), np.int64(at(t_rowptr, j + 1))
     if gains is None:
-        x = at(query, j)
-        pulled = _pull_linear(first, last, end, t_col, t_val, sources, x, dots) - kappa
-        increase(row_strength, j, np.float64(total(pulled * x)))
+        pulled = _pull_linear(first, last, t_col, t_val, sources, at(query, j), dots)
     else:
         sin, cos = at(query, 2 * j), at(query, 2 * j + 1)
-        pulled = _pull_kuramoto(first, last, end, t_col, t_val, sources, sin, cos, dots)
+        pulled = _pull_kuramoto(first, last, t_col, t_val, sources, sin, cos, dots)
+    return pulled
+
+
+@part
+def _pull_own(j, pulled, kappa, query, gains, place, row_strength):
+    """The same with what its own kappa adds; where linear, adds to row_strength."""
+    if gains is None:
+        pulled = pulled - kappa
+        increase(row_strength, j, np.float64(total(pulled * at(query, j))))
+    else:
         pulled = fma(-at(gains, place), kappa, pulled)
     return pulled
 
@@ -233,7 +283,6 @@ def _backward_rows(
     lo,
     hi,
     n,
-    end,
     t_rowptr,
     t_col,
     t_val,
@@ -255,10 +304,11 @@ def _backward_rows(
     seen, shown = ahead(sources, side * planes * n), ahead(sources, (1 - side) * planes * n)
     for j in range(lo, hi):
         _expect(before, gains, j + ROWS_AHEAD, m * n)
-        lam_j = at(lam, j)
+        pulled = _pull(j, t_rowptr, t_col, t_val, query, seen, gains, dots)
+        lam_j = at(lam, j)  # Not before: all registers are taken while neighbours are pulled.
         kappa = _slope_gradient(coef, stages, stage, lam_j, j, n, mus)
         put(grad_drive, j, at(grad_drive, j) + kappa)
-        pulled = _pull(j, kappa, end, t_rowptr, t_col, t_val, query, seen, gains, m * n + j, dots, row_strength)
+        pulled = _pull_own(j, pulled, kappa, query, gains, m * n + j, row_strength)
         if mus is None:
             lam_j = fma(strengths, pulled, lam_j)
             put(lam, j, lam_j)
@@ -291,7 +341,7 @@ def forward(
     first, last, passes, lo, hi, keep, rowptr, col, val, drive, strength, coef, x, states, gains, features, slopes
 ):
     """Some of all `passes` stages, for some rows."""
-    n, end, stages, kept = drive.size, col.size - 1, coef.shape[0], pointer(gains)
+    n, stages, kept = drive.size, coef.shape[0], pointer(gains)
     for m in range(first, last):
         _forward_rows(
             m,
@@ -300,7 +350,6 @@ def forward(
             hi,
             n,
             keep,
-            end,
             pointer(rowptr),
             pointer(col),
             pointer(val),
@@ -350,7 +399,7 @@ def backward(
     row_strength,
 ):
     """The adjoint of some of all `passes` stages, counted from the last one, for some rows of the transpose."""
-    n, end, stages, kept = lam.size, t_col.size - 1, coef.shape[0], pointer(gains)
+    n, stages, kept = lam.size, coef.shape[0], pointer(gains)
     for back in range(first, last):
         _backward_rows(
             passes - 1 - back,
@@ -358,7 +407,6 @@ def backward(
             lo,
             hi,
             n,
-            end,
             pointer(t_rowptr),
             pointer(t_col),
             pointer(t_val),
@@ -383,9 +431,9 @@ def backward(
 @kernel
 def field_rows(lo, hi, keep, rowptr, col, val, drive, strength, features, gains, out):
     """out = drive + strength * interaction."""
-    end, seen, kept, constant, value = col.size - 1, pointer(features), pointer(gains), pointer(drive), pointer(out)
+    seen, kept, constant, value = pointer(features), pointer(gains), pointer(drive), pointer(out)
     for i in range(lo, hi):
-        interaction = _interaction(i, end, pointer(rowptr), pointer(col), pointer(val), seen, kept, i, keep)
+        interaction = _interaction(i, pointer(rowptr), pointer(col), pointer(val), seen, kept, i, keep)
         put(value, i, fma(splat(seen, strength), interaction, at(constant, i)))
 
 
@@ -400,10 +448,10 @@ def field_show_adjoint(lo, hi, x, grad, query, sources, gains):
 @kernel
 def field_adjoint(lo, hi, t_rowptr, t_col, t_val, strength, grad, query, sources, gains, dots, row_strength, grad_x):
     """grad_x = the field's vjp of grad; adds to dots and row_strength."""
-    end, own, seen, kept = t_col.size - 1, pointer(query), pointer(sources), pointer(gains)
+    own, seen, kept = pointer(query), pointer(sources), pointer(gains)
     rowptr, col, val = pointer(t_rowptr), pointer(t_col), pointer(t_val)
     edges, strengths = pointer(dots), pointer(row_strength)
     for j in range(lo, hi):
-        kappa = at(pointer(grad), j)
-        pulled = _pull(j, kappa, end, rowptr, col, val, own, seen, kept, j, edges, strengths)
+        pulled = _pull(j, rowptr, col, val, own, seen, kept, edges)
+        pulled = _pull_own(j, pulled, at(pointer(grad), j), own, kept, j, strengths)
         put(pointer(grad_x), j, splat(own, strength) * pulled)

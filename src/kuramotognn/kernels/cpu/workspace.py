@@ -48,10 +48,11 @@ class Workspace:
         return out
 
     def _take(self, size):
-        free = [n for n in range(len(self._buffers)) if sys.getrefcount(self._buffers[n]) == 2]
-        fitting = [n for n in free if size <= self._buffers[n].size <= 2 * size + 4096]
-        if fitting:
-            return self._buffers[min(fitting, key=lambda n: self._buffers[n].size)]
+        fitting = [n for n, buffer in enumerate(self._buffers) if size <= buffer.size <= 2 * size + 4096]
+        for n in sorted(fitting, key=lambda n: self._buffers[n].size):
+            if self._is_free(n):
+                return self._buffers[n]
+        free = [n for n in range(len(self._buffers)) if self._is_free(n)]
         retained = sum(b.size for b in self._buffers)
         for n in reversed(free):  # make room before growing, so that the peak stays bounded
             if retained + size <= self.retain_bytes:
@@ -60,6 +61,10 @@ class Workspace:
             del self._buffers[n]
         self._buffers.append(_fresh(size))
         return self._buffers[-1]
+
+    def _is_free(self, n):
+        """Nobody but this list (and, for the moment, the call that counts) refers to the buffer."""
+        return sys.getrefcount(self._buffers[n]) == 2
 
     def clear(self):
         """Forget every free buffer."""
