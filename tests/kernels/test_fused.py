@@ -332,6 +332,23 @@ def test_whole_turns_at_the_start_are_there_at_the_end() -> None:
     torch.testing.assert_close(far - turns, near, atol=1e-10, rtol=0)
 
 
+@LINEAR
+def test_a_long_flow_in_float32_drifts_no_further_than_torchs(linear: bool) -> None:
+    """Roundings that repeat at every step add up: the order of a sum decides."""
+    graph = random_graph(300, 1200, torch.float32)
+    inputs = [tensor.detach() for tensor in flow_inputs(graph, 16, 0, torch.float32)[0]]
+
+    def end(dtype: torch.dtype, backend: Backend) -> Tensor:
+        a, x0, drive, strength = (tensor.to(dtype) for tensor in inputs)
+        with use_backend(backend):
+            dynamics = dynamics_of(graph.pattern, a, drive, strength, linear)
+            return integrate(dynamics, x0, 10.0, Solver("euler", steps=200)).final
+
+    exact = end(torch.float64, "torch")
+    ours, torchs = ((end(torch.float32, backend) - exact).norm() for backend in ("fused", "torch"))
+    assert ours <= 1.5 * torchs
+
+
 # Numbers that are not finite.
 
 

@@ -143,11 +143,11 @@ def _forward_rows(
     seen, shown = ahead(features, side * planes * n), ahead(features, (1 - side) * planes * n)
     for i in range(lo, hi):
         interaction = _interaction(i, rowptr, col, val, seen, gains, m * n + i, keep)
+        slope = fma(splat(drive, strength), interaction, at(drive, i))
         if slopes is None:
-            following = fma(splat(drive, strength), interaction, at(drive, i) + at(x, i))
+            following = at(x, i) + slope  # Not (x + drive) + ...: what is large is to be rounded once.
             put(x, i, following)
         else:
-            slope = fma(splat(drive, strength), interaction, at(drive, i))
             following = fma(own_weight, slope, at(x, i))
             for j in range(stage):
                 following = fma(splat(drive, at(weights, j)), at(slopes, j * n + i), following)
