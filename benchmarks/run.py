@@ -146,7 +146,7 @@ def forwards() -> dict:
                     "three products": lambda products=products, work=work: work.x + products(work.x),
                 },
                 repeats,
-                quick={"fused": 5},
+                quick=dict.fromkeys(("fused", "per-edge", "three products"), 5 if name in ("cora", "pubmed") else 1),
             )
             short = work.shortened(few * STEP)
             stepping = interleaved(

@@ -248,20 +248,6 @@ def test_checkpoints_give_the_same_bits(dtype: torch.dtype, linear: bool, method
     assert_same_bits(recomputed, kept)
 
 
-@DTYPES
-@LINEAR
-@pytest.mark.parametrize("memory", [1, 1 << 30])
-def test_a_tape_written_past_the_caches_gives_the_same_bits(
-    dtype: torch.dtype, linear: bool, memory: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    graph = random_graph(21, 70, dtype)
-    inputs, upstream = flow_inputs(graph, 41, 0, dtype)
-    solver = Solver("rk4", steps=9, memory=memory)
-    near = flow_with_gradients(graph, inputs, upstream, linear, solver)
-    monkeypatch.setattr(cpu_flow, "CACHED_TAPE", 0)
-    assert_same_bits(flow_with_gradients(graph, inputs, upstream, linear, solver), near)
-
-
 def flow_arguments(graph: Graph, dtype: torch.dtype, linear: bool, *, steps: int, memory: int, keep: bool) -> tuple:
     inputs, _ = flow_inputs(graph, 5, 0, dtype)
     if not keep:

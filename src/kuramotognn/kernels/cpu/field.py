@@ -6,7 +6,7 @@ from kuramotognn.kernels.cpu.lanes import rows
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.packing import pack, pack_states, unpack
 from kuramotognn.kernels.cpu.plan import plan_flow
-from kuramotognn.kernels.cpu.stages import NEAR, NOT, field_adjoint, field_rows, field_show_adjoint, show
+from kuramotognn.kernels.cpu.stages import field_adjoint, field_rows, field_show_adjoint, show
 from kuramotognn.kernels.cpu.workspace import workspace
 
 
@@ -32,9 +32,9 @@ def rhs(
     def evaluate(number, by_rows):
         tile, share = _Tile(plan, number), share_rows if by_rows else _all_rows
         features, gains = tile.scratch(1 if linear else 2, x.dtype), tile.gains(gain, x.dtype)
-        share(show, layout.chunks, NOT, tile.part(states), tile.part(states), features, gains)
+        share(show, layout.chunks, False, tile.part(states), tile.part(states), features, gains)
         operands = (*matrix, tile.part(drives), x.dtype.type(strength), features, gains)
-        share(field_rows, layout.chunks, NOT if gain is None else NEAR, *operands, tile.part(values))
+        share(field_rows, layout.chunks, gain is not None, *operands, tile.part(values))
 
     for_tiles(layout, plan, evaluate)
     return unpack(values, layout, plan), gain

@@ -17,10 +17,9 @@ from kuramotognn.kernels.cpu.lanes import rows
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.packing import pack, pack_states, unpack, unpack_states
 from kuramotognn.kernels.cpu.plan import FlowPlan, Tile
-from kuramotognn.kernels.cpu.stages import NEAR, NOT, PAST, backward, forward, show, show_adjoint
+from kuramotognn.kernels.cpu.stages import backward, forward, show, show_adjoint
 from kuramotognn.kernels.cpu.workspace import workspace
 
-CACHED_TAPE = 16 << 20  # bytes of states that a cache may hold until the adjoint wants them
 SHARED_STAGE = 200_000  # entries and rows of a stage that are worth waking the other threads for
 
 
@@ -120,7 +119,7 @@ class _TileFlow(NamedTuple):
         end = steps * self.plan.stages * self.plan.n
         return tape[:end], None if self.plan.linear else tape[end:]
 
-    def run_forward(self, a, drive, steps, x, states, gains, keep):
+    def run_forward(self, a, drive, steps, x, states, gains, keep=True):
         """Integrate x [N] in place; fill states and gains if they are to be kept."""
         passes = steps * self.plan.stages
         features, slopes = self.scratch(2 * self.planes), self.between_stages()
@@ -151,7 +150,7 @@ class _TileFlow(NamedTuple):
 
     def run_forward_without_tape(self, a, drive, steps, x):
         """Integrate x [N] in place."""
-        self.run_forward(a, drive, steps, x, *self.tape_views(self.scratch(0), 0), NOT)
+        self.run_forward(a, drive, steps, x, *self.tape_views(self.scratch(0), 0), keep=False)
 
     def run_backward(self, t_a, steps, states, gains, lam, grad_drive, dots, row_strength):
         """Pull lam [N] back over `steps` steps in place and add to the other gradients."""
@@ -203,12 +202,8 @@ class _TileFlow(NamedTuple):
         states, gains = self.tape_views(self.scratch(self.plan.tape_rows(steps)), steps)
         x, n = self.scratch(1), self.plan.n
         x[:] = tape[segment * n : (segment + 1) * n]
-        self.run_forward(a, drive, steps, x, states, gains, self.keep(states.nbytes))
+        self.run_forward(a, drive, steps, x, states, gains)
         return states, gains
-
-    def keep(self, size):
-        """How to keep so many bytes for a tile and as many for the others."""
-        return PAST if size * self.plan.columns // self.tile.width > CACHED_TAPE else NEAR
 
 
 class _Units(NamedTuple):
@@ -257,7 +252,7 @@ def flow_forward(
         x, own_drive = flow.part(states_now), flow.part(drives)
         if keep and plan.keeps_all:
             states, gains = flow.tape_views(flow.part(tape, plan.kept), plan.steps)
-            flow.run_forward(own_a, own_drive, plan.steps, x, states, gains, flow.keep(states.nbytes))
+            flow.run_forward(own_a, own_drive, plan.steps, x, states, gains)
             return
         for segment, (first, last) in enumerate(plan.segments):
             if keep:

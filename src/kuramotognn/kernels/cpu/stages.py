@@ -26,9 +26,9 @@ is meant; P = 2 features for kuramoto, 1 for linear:
     features [2, N, P]     double buffered; (sin, cos) or x
     slopes, mus [S-1, N]   None for methods of one stage
     drive, lam, grad_drive [N]; dots [E] numbers in transposed order
-keep says what becomes of the tape: it is not kept (NOT), kept (NEAR), or so large that it is written past the caches
-(PAST). coef[s, j] is the weight of slope k_j in the state that follows stage s: rows s < S-1 hold A[s+1], the last
-row b. The adjoint uses the same table read by columns. With one stage (euler) the only weight is 1 and not looked at.
+keep says whether there is a tape; it is written past the caches. coef[s, j] is the weight of slope k_j in the state
+that follows stage s: rows s < S-1 hold A[s+1], the last row b. The adjoint uses the same table read by columns. With one
+stage (euler) the only weight is 1 and not looked at.
 """
 
 import numpy as np
@@ -52,17 +52,7 @@ from kuramotognn.kernels.cpu.lanes import (
 from kuramotognn.kernels.cpu.layout import AHEAD
 from kuramotognn.kernels.cpu.trig import sincos_pi
 
-NOT, NEAR, PAST = 0, 1, 2
 ROWS_AHEAD = 16  # Rows between asking for the tape and using it.
-
-
-@part
-def _keep(keep, items, index, value):
-    """items[index] = value on the tape."""
-    if keep == PAST:
-        put_past(items, index, value)
-    elif keep == NEAR:
-        put(items, index, value)
 
 
 @part
@@ -110,8 +100,8 @@ def _interaction(i, rowptr, col, val, features, gains, place, keep):
     else:
         a_sin, a_cos = _gather_pair(first, last, col, val, features)
         sin, cos = at(features, 2 * i), at(features, 2 * i + 1)
-        if keep != NOT:
-            _keep(keep, gains, place, fma(sin, a_sin, cos * a_cos))
+        if keep:
+            put_past(gains, place, fma(sin, a_sin, cos * a_cos))
         interaction = fma(cos, a_sin, -(sin * a_cos))
     return interaction
 
@@ -156,7 +146,8 @@ def _forward_rows(
             else:
                 put(x, i, following)
         if more:
-            _keep(keep, states, (m + 1) * n + i, following)
+            if keep:
+                put_past(states, (m + 1) * n + i, following)
             _show(following, i, shown, gains)
 
 
@@ -332,7 +323,8 @@ def show(lo, hi, keep, x, states, features, gains):
     """What neighbours see of the state, which is the first on the tape."""
     state, tape, seen, kept = pointer(x), pointer(states), pointer(features), pointer(gains)
     for i in range(lo, hi):
-        _keep(keep, tape, i, at(state, i))
+        if keep:
+            put_past(tape, i, at(state, i))
         _show(at(state, i), i, seen, kept)
 
 
@@ -435,6 +427,7 @@ def field_rows(lo, hi, keep, rowptr, col, val, drive, strength, features, gains,
     for i in range(lo, hi):
         interaction = _interaction(i, pointer(rowptr), pointer(col), pointer(val), seen, kept, i, keep)
         put(value, i, fma(splat(seen, strength), interaction, at(constant, i)))
+    settle()
 
 
 @kernel
