@@ -29,7 +29,7 @@ def interleaved(
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(repeats):
         for name, run in candidates.items():
-            gc.collect()  # Not between the runs of a turn: it empties the caches, which the runs of a training find warm.
+            gc.collect()  # Not between the runs of a turn: it empties the caches, which training finds warm.
             inner = (quick or {}).get(name, 1)
             seconds[name].append(statistics.median(once(run) for _ in range(inner)))
     reference = next(iter(seconds.values()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -23,8 +24,8 @@ from kuramotognn.solve import solver_errors
 from kuramotognn.typing import EdgeIndex, Index, Labels, Logits
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "adam": torch.optim.Adam,
-    "adamw": torch.optim.AdamW,
+    "adam": partial(torch.optim.Adam, fused=True),  # Half the time of one small operator after the other.
+    "adamw": partial(torch.optim.AdamW, fused=True),
     "adamax": torch.optim.Adamax,
     "adagrad": torch.optim.Adagrad,
     "rmsprop": torch.optim.RMSprop,

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kuramotognn.kernels.cpu import FlowPlan, balanced_chunks, jit, plan_flow
+from kuramotognn.kernels.cpu.elementary import exp, half_turns, sincos, sincos_pi
 from kuramotognn.kernels.cpu.jit import SHARED_WORK, kernel, share_out
-from kuramotognn.kernels.cpu.lanes import at, increase_four, pointer, put, rows, unit
-from kuramotognn.kernels.cpu.trig import half_turns, sincos, sincos_pi
+from kuramotognn.kernels.cpu.lanes import at, increase_four, pointer, put, rows, unit, until_here
 from kuramotognn.kernels.cpu.workspace import Workspace, workspace
 
 SinCos: TypeAlias = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -88,7 +88,7 @@ def test_sine_and_cosine_of_no_number_are_no_number(sine_and_cosine: SinCos, dty
     assert np.isnan(sine_and_cosine(x)).all()
 
 
-@pytest.mark.parametrize("function", [sincos, sincos_pi, half_turns])
+@pytest.mark.parametrize("function", [sincos, sincos_pi, half_turns, exp])
 def test_trigonometry_outside_a_kernel_says_so(function: Callable[[float], object]) -> None:
     with pytest.raises(TypeError, match="works on lanes inside compiled kernels, got float"):
         function(1.0)
@@ -109,6 +109,42 @@ def test_half_turns_are_the_phase_without_whole_turns(dtype: type) -> None:
     exact = [(Fraction(float(phase)) / pi + 1) % 2 - 1 for phase in x]
     errors = [abs(Fraction(float(ours)) - half_turns) for ours, half_turns in zip(out, exact, strict=True)]
     assert max(min(error, 2 - error) for error in errors) <= np.finfo(dtype).eps
+
+
+@kernel
+def _exponentials(exponents, out):
+    for i in range(exponents.size):
+        put(pointer(out), i, exp(at(pointer(exponents), i)))
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(np.float32, 2e-7), (np.float64, 4e-16)])
+def test_the_exponential_is_numpys(dtype: type, bound: float) -> None:
+    width, least = unit(dtype), -86 if dtype is np.float32 else -700
+    x = np.concatenate([np.linspace(least, 0, 40_000), -np.logspace(-30, 0, 400)]).astype(dtype)
+    bad = np.array([-1e30, -np.inf, np.nan, 1.05 * least] * (width // 4), dtype)
+    given, out = np.concatenate([x, bad]), np.empty(x.size + bad.size, dtype)
+    _exponentials(rows(given, width), rows(out, width))
+    assert np.abs(out[: x.size] / np.exp(x.astype(np.float64)) - 1).max() <= bound
+    assert np.array_equal(out[x.size :][:4], np.array([0, 0, np.nan, 0]), equal_nan=True)
+
+
+@kernel
+def _sum_of_two_arrays(count):
+    """Looks at the first array through a pointer after the second was made."""
+    first = np.empty(64)
+    items = pointer(first)
+    put(items, 0, 1.0)
+    second = np.empty(64)
+    second[0] = 7.0
+    out = second[0]
+    for _ in range(count):
+        out += at(items, 0)
+    until_here(first)
+    return out
+
+
+def test_an_array_made_in_a_kernel_lives_until_it_is_let_go() -> None:
+    assert _sum_of_two_arrays(3) == 10.0
 
 
 @kernel

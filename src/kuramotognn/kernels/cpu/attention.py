@@ -4,111 +4,160 @@ score_ij^l = <k_i^l, q_j^l> / sqrt(d_k);  p_ij^l = w_ij exp(score_ij^l) / sum ov
 
 The shares p [E, h] are kept for the adjoint. An edge of weight zero is absent: the row maximum is taken where w > 0, so
 that it cannot push the others into underflow.
+
+Arrays are flat. Loops go over the edges of a row first, then over the heads: rows are short, and leaving a short loop
+costs as much as a few of its turns.
 """
 
 import math
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.jit import loop, share_rows
+from kuramotognn.kernels.cpu.elementary import exp
+from kuramotognn.kernels.cpu.jit import kernel, part, share_rows
+from kuramotognn.kernels.cpu.lanes import (
+    ahead,
+    at,
+    fma,
+    increase,
+    lane_count,
+    lanes_at,
+    pointer,
+    put,
+    put_lanes,
+    rows,
+    splat,
+    total,
+    unit,
+    until_here,
+)
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.workspace import workspace
 
 
-@loop
-def _score_row(i, first, last, col, q, k, scale, shares):
-    heads, width = q.shape[1], q.shape[2]
-    for e in range(first, last):
-        j = col[e]
+@part
+def _whole(width, like):
+    """As much of `width` as fills lanes."""
+    return width // lane_count(like) * lane_count(like)
+
+
+@part
+def _dot(left, right, width, like):
+    """<left, right> of `width` numbers."""
+    products = splat(like, 0)
+    for t in range(0, _whole(width, like), lane_count(like)):
+        products = fma(lanes_at(left, t, like), lanes_at(right, t, like), products)
+    out = total(products)
+    for t in range(_whole(width, like), width):
+        out += at(left, t) * at(right, t)
+    return out
+
+
+@part
+def _add_scaled(factor, source, out, width, like):
+    """out += factor * source, `width` numbers each."""
+    for t in range(0, _whole(width, like), lane_count(like)):
+        put_lanes(out, t, fma(splat(like, factor), lanes_at(source, t, like), lanes_at(out, t, like)))
+    for t in range(_whole(width, like), width):
+        increase(out, t, factor * at(source, t))
+
+
+@kernel
+def _attention_kernel(lo, hi, rowptr, col, q, k, w, heads, width, scale, like, shares, a):
+    numbers, queries, keys, weight, kept = pointer(like), pointer(q), pointer(k), pointer(w), pointer(shares)
+    longest = 0
+    for i in range(lo, hi):
+        longest = max(longest, rowptr[i + 1] - rowptr[i])
+    row = np.empty(longest * heads + lane_count(numbers), q.dtype)  # Whole lanes of it are exponentiated.
+    of_heads = np.empty(2 * heads, q.dtype)
+    scores, top, norm = pointer(row), pointer(of_heads), ahead(pointer(of_heads), heads)
+    zero, one, mean = q.dtype.type(0), q.dtype.type(1), q.dtype.type(1 / heads)
+    for i in range(lo, hi):
+        first, count = np.int64(rowptr[i]), np.int64(rowptr[i + 1] - rowptr[i])
         for head in range(heads):
-            score = shares.dtype.type(0)
-            for t in range(width):
-                score += k[i, head, t] * q[j, head, t]
-            shares[e, head] = scale * score
-
-
-@loop
-def _normalise_row(first, last, w, shares):
-    zero = shares.dtype.type(0)
-    for head in range(shares.shape[1]):
-        top = shares.dtype.type(-np.inf)
-        for e in range(first, last):
-            # Written so that NaN is not passed over; it reaches the output through the norm.
-            if w[e] > 0 and not shares[e, head] <= top:
-                top = shares[e, head]
-        norm = zero
-        for e in range(first, last):
-            shares[e, head] = w[e] * np.exp(shares[e, head] - top) if w[e] > 0 else zero
-            norm += shares[e, head]
-        for e in range(first, last):
-            # All edges absent: the row attends to nothing. A product with 1 / norm would overflow for tiny weights.
-            shares[e, head] = shares[e, head] / norm if norm != 0 else zero
-
-
-@loop
-def _attention_kernel(lo, hi, rowptr, col, q, k, w, scale, shares, a):
-    heads = q.shape[1]
-    mean = a.dtype.type(1.0 / heads)
-    for i in range(lo, hi):
-        first, last = rowptr[i], rowptr[i + 1]
-        _score_row(i, first, last, col, q, k, scale, shares)
-        _normalise_row(first, last, w, shares)
-        for e in range(first, last):
-            acc = a.dtype.type(0)
+            put(top, head, q.dtype.type(-np.inf))
+            put(norm, head, zero)
+        for e in range(count):
+            present = at(weight, first + e) > 0
             for head in range(heads):
-                acc += shares[e, head]
-            a[e] = mean * acc
+                key = ahead(keys, (np.int64(i) * heads + head) * width)
+                query = ahead(queries, (np.int64(col[first + e]) * heads + head) * width)
+                score, highest = scale * _dot(key, query, width, numbers), at(top, head)
+                # Written so that NaN is not passed over; it reaches the output through the norm.
+                put(top, head, highest if score <= highest or not present else score)
+                put(scores, e * heads + head, score)
+        for e in range(count):
+            for head in range(heads):
+                put(scores, e * heads + head, at(scores, e * heads + head) - at(top, head))
+        for t in range(0, count * heads, lane_count(numbers)):
+            put_lanes(scores, t, exp(lanes_at(scores, t, numbers)))
+        for e in range(count):
+            v = at(weight, first + e)
+            for head in range(heads):
+                share = v * at(scores, e * heads + head) if v > 0 else zero
+                put(scores, e * heads + head, share)
+                increase(norm, head, share)
+        for e in range(count):
+            acc = zero
+            for head in range(heads):
+                # All edges absent: the row attends to nothing. A product with 1 / norm would overflow for tiny weights.
+                all_of_it = at(norm, head)
+                share = at(scores, e * heads + head) / (all_of_it if all_of_it != 0 else one)
+                put(kept, (first + e) * heads + head, share)
+                acc += share
+            a[first + e] = mean * acc
+    until_here(row)
+    until_here(of_heads)
 
 
-@loop
-def _softmax_row_vjp(first, last, w, shares, grad_a, mean, grad_score, grad_w):
-    """grad_score = p (g - <p, g>), grad_w = sum over heads of p (g - <p, g>) / w, with g = grad_a / h."""
-    for e in range(first, last):
-        grad_w[e] = 0
-    for head in range(shares.shape[1]):
-        average = shares.dtype.type(0)
-        for e in range(first, last):
-            average += shares[e, head] * (mean * grad_a[e])
-        for e in range(first, last):
-            grad_score[e, head] = shares[e, head] * (mean * grad_a[e] - average)
-            if w[e] > 0:
-                grad_w[e] += grad_score[e, head] / w[e]
-
-
-@loop
-def _weighted_rows(i, first, last, col, perm, grad_score, scale, src, out):
-    """out[i] = scale * sum over entries of grad_score[entry] * src[col], per head; an empty perm is the identity."""
-    for head in range(src.shape[1]):
-        for t in range(src.shape[2]):
-            out[i, head, t] = 0
-        for e in range(first, last):
-            j = col[e]
-            g = scale * grad_score[perm[e] if perm.size else e, head]
-            for t in range(src.shape[2]):
-                out[i, head, t] += g * src[j, head, t]
-
-
-@loop
-def _attention_vjp_rows(lo, hi, rowptr, col, no_perm, q, w, scale, shares, grad_a, grad_score, grad_k, grad_w):
-    mean = shares.dtype.type(1.0 / q.shape[1])
+@kernel
+def _attention_vjp_rows(
+    lo, hi, rowptr, col, q, w, heads, width, scale, like, shares, grad_a, grad_score, grad_k, grad_w
+):
+    """grad_score = scale p (g - <p, g>), grad_w = sum over heads of p (g - <p, g>) / w, with g = grad_a / h."""
+    numbers, queries, kept, scores = pointer(like), pointer(q), pointer(shares), pointer(grad_score)
+    averages, mean, zero = np.empty(heads, q.dtype), q.dtype.type(1 / heads), q.dtype.type(0)
     for i in range(lo, hi):
-        first, last = rowptr[i], rowptr[i + 1]
-        _softmax_row_vjp(first, last, w, shares, grad_a, mean, grad_score, grad_w)
-        _weighted_rows(i, first, last, col, no_perm, grad_score, scale, q, grad_k)
+        first, last = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
+        own = np.int64(i) * heads * width
+        averages[:] = 0
+        for e in range(first, last):
+            for head in range(heads):
+                averages[head] += at(kept, e * heads + head) * (mean * grad_a[e])
+        grad_k[own : own + heads * width] = 0
+        for e in range(first, last):
+            acc = zero
+            for head in range(heads):
+                gradient = at(kept, e * heads + head) * (mean * grad_a[e] - averages[head])
+                acc += gradient
+                put(scores, e * heads + head, scale * gradient)
+                query = ahead(queries, (np.int64(col[e]) * heads + head) * width)
+                out = ahead(pointer(grad_k), own + head * width)
+                _add_scaled(scale * gradient, query, out, width, numbers)
+            grad_w[e] = acc / w[e] if w[e] > 0 else zero
 
 
-@loop
-def _attention_vjp_columns(lo, hi, t_rowptr, t_col, t_perm, k, scale, grad_score, grad_q):
+@kernel
+def _attention_vjp_columns(lo, hi, t_rowptr, t_col, t_perm, k, heads, width, like, grad_score, grad_q):
+    numbers, keys, scores = pointer(like), pointer(k), pointer(grad_score)
     for j in range(lo, hi):
-        _weighted_rows(j, t_rowptr[j], t_rowptr[j + 1], t_col, t_perm, grad_score, scale, k, grad_q)
+        own = np.int64(j) * heads * width
+        grad_q[own : own + heads * width] = 0
+        for e in range(np.int64(t_rowptr[j]), np.int64(t_rowptr[j + 1])):
+            for head in range(heads):
+                key = ahead(keys, (np.int64(t_col[e]) * heads + head) * width)
+                out = ahead(pointer(grad_q), own + head * width)
+                _add_scaled(at(scores, np.int64(t_perm[e]) * heads + head), key, out, width, numbers)
 
 
 def attention(layout: Layout, q: Array, k: Array, w: Array) -> tuple[Array, Array]:
     """(a [E], shares [E, h]) from q, k [N, h, d_k] and non-negative w [E]; the shares are for the vjp."""
-    shares = workspace.empty((layout.size, q.shape[1]), q.dtype)
+    _, heads, width = q.shape
+    shares = workspace.empty((layout.size * heads,), q.dtype)
     a = workspace.empty((layout.size,), q.dtype)
-    share_rows(_attention_kernel, layout.chunks, layout.rowptr, layout.col, q, k, w, _scale(q), shares, a)
-    return a, shares
+    operands = (q.reshape(-1), k.reshape(-1), w, heads, width, _scale(q), _lanes(q), shares, a)
+    share_rows(_attention_kernel, layout.chunks, layout.rowptr, layout.col, *operands)
+    return a, shares.reshape(-1, heads)
 
 
 def attention_vjp(
@@ -116,13 +165,21 @@ def attention_vjp(
 ) -> tuple[Array, Array, Array]:
     """(grad_q, grad_k [N, h, d_k], grad_w [E]) of `attention`."""
     rowptr, col, t_rowptr, t_col, t_perm, chunks, t_chunks = layout[:7]
-    grad_q, grad_k, grad_w = (workspace.empty(like.shape, like.dtype) for like in (q, k, w))
-    grad_score, scale = workspace.empty(shares.shape, q.dtype), _scale(q)
-    rows = (rowptr, col, col[:0], q, w, scale, shares, grad_a, grad_score, grad_k, grad_w)
-    share_rows(_attention_vjp_rows, chunks, *rows)
-    share_rows(_attention_vjp_columns, t_chunks, t_rowptr, t_col, t_perm, k, scale, grad_score, grad_q)
-    return grad_q, grad_k, grad_w
+    grad_q, grad_k = (workspace.empty((like.size,), like.dtype) for like in (q, k))
+    grad_w, grad_score = workspace.empty(w.shape, w.dtype), workspace.empty((shares.size,), q.dtype)
+    shape = q.shape[1:]
+    kept = (shares.reshape(-1), grad_a, grad_score)
+    operands = (rowptr, col, q.reshape(-1), w, *shape, _scale(q), _lanes(q), *kept, grad_k, grad_w)
+    share_rows(_attention_vjp_rows, chunks, *operands)
+    operands = (t_rowptr, t_col, t_perm, k.reshape(-1), *shape, _lanes(q), grad_score, grad_q)
+    share_rows(_attention_vjp_columns, t_chunks, *operands)
+    return grad_q.reshape(q.shape), grad_k.reshape(k.shape), grad_w
 
 
 def _scale(q):
     return q.dtype.type(1 / math.sqrt(q.shape[2]))
+
+
+def _lanes(q):
+    """An array that knows the type of a unit of these numbers."""
+    return rows(np.empty(0, q.dtype), unit(q.dtype.type))

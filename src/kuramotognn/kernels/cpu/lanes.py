@@ -85,7 +85,7 @@ class _PointerModel(models.PrimitiveModel):
 
 @intrinsic
 def pointer(typingctx, array):
-    """To the first item of an array, which the caller keeps alive; None for None."""
+    """To the first item of an array, which the caller keeps alive (:func:`until_here`); None for None."""
     if isinstance(array, types.NoneType):
         return array(array), lambda context, builder, sig, args: context.get_dummy_value()
     item = array.dtype
@@ -97,6 +97,19 @@ def pointer(typingctx, array):
         return builder.bitcast(context.make_array(array)(context, builder, value=args[0]).data, _BYTE_POINTER)
 
     return Pointer(item)(array), codegen
+
+
+@intrinsic
+def until_here(typingctx, array):
+    """Keep an array that a kernel made: numba frees it after its last mention, whoever still points to it."""
+    return types.void(array), lambda context, builder, sig, args: context.get_dummy_value()
+
+
+@intrinsic
+def lane_count(typingctx, like):
+    """How many lanes `like` points to, a constant."""
+    width = like.item.width
+    return types.int64(like), lambda context, builder, sig, args: context.get_constant(types.int64, width)
 
 
 def _item(context, builder, sig, args):
@@ -336,6 +349,30 @@ def flip_odd(typingctx, x, whole):
         return builder.bitcast(builder.xor(raw, top), x.vector)
 
     return x(x, whole), codegen
+
+
+@intrinsic
+def times_two_to(typingctx, x, whole):
+    """x times two to the power in the last bits of `whole`; the result must be an ordinary number."""
+
+    def codegen(context, builder, sig, args):
+        bits, digits = x.dtype.bitwidth, 23 if x.dtype == types.float32 else 52
+        words = ir.VectorType(ir.IntType(bits), x.width)
+        raw, power = (builder.bitcast(arg, words) for arg in args)
+        exponent = builder.shl(power, ir.Constant(words, [digits] * x.width))
+        return builder.bitcast(builder.add(raw, exponent), x.vector)
+
+    return x(x, whole), codegen
+
+
+@intrinsic
+def where_less(typingctx, x, low, less, other):
+    """`less` in the lanes where x < low, `other` elsewhere and where x is NaN."""
+
+    def codegen(context, builder, sig, args):
+        return builder.select(builder.fcmp_ordered("<", *args[:2]), *args[2:])
+
+    return x(x, low, less, other), codegen
 
 
 for _operator, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):

@@ -13,10 +13,22 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+from kuramotognn.kernels.cpu.elementary import sincos
 from kuramotognn.kernels.cpu.jit import kernel, part
-from kuramotognn.kernels.cpu.lanes import ahead, at, fma, lanes_at, pointer, prefetch, put, put_lanes, splat, total
+from kuramotognn.kernels.cpu.lanes import (
+    ahead,
+    at,
+    fma,
+    lanes_at,
+    pointer,
+    prefetch,
+    put,
+    put_lanes,
+    splat,
+    total,
+    until_here,
+)
 from kuramotognn.kernels.cpu.layout import Array
-from kuramotognn.kernels.cpu.trig import sincos
 
 MEAN_FIELD, SPARSE, DENSE = range(3)
 AHEAD = 24  # neighbours between a prefetch and its use
@@ -215,6 +227,7 @@ def integrate_share(start, steps, blocks, size, threads, counter, interaction, s
             if threads > 1:
                 meetings += 1
                 _meet(counter, meetings * threads)
+    until_here(buffer)
 
 
 @kernel

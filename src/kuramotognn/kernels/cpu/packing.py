@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
+from kuramotognn.kernels.cpu.elementary import half_turns
 from kuramotognn.kernels.cpu.jit import kernel, part, share_rows
 from kuramotognn.kernels.cpu.lanes import fma, lanes_at, pointer, put_lanes, rows, splat
-from kuramotognn.kernels.cpu.trig import half_turns
 from kuramotognn.kernels.cpu.workspace import workspace
 
 

@@ -1,31 +1,66 @@
 """Products of a sparse matrix whose values change and whose pattern stays."""
 
-from kuramotognn.kernels.cpu.jit import loop, share_rows
-from kuramotognn.kernels.cpu.layout import Array, Layout
+import numpy as np
+
+from kuramotognn.kernels.cpu.jit import kernel, loop, part, share_rows
+from kuramotognn.kernels.cpu.lanes import (
+    ahead,
+    at,
+    fma,
+    increase,
+    lane_count,
+    lanes_at,
+    pointer,
+    prefetch,
+    put,
+    put_lanes,
+    rows,
+    splat,
+    unit,
+)
+from kuramotognn.kernels.cpu.layout import AHEAD, Array, Layout
 from kuramotognn.kernels.cpu.workspace import workspace
 
-
-@loop
-def _product_row(i, first, last, col, val, perm, dense, out):
-    """out[i] = sum over entries of val[entry] * dense[col]; an empty perm is the identity."""
-    for k in range(out.shape[1]):
-        out[i, k] = 0
-    paired = first + (last - first) // 2 * 2
-    for e in range(first, paired, 2):
-        v0, v1 = val[perm[e] if perm.size else e], val[perm[e + 1] if perm.size else e + 1]
-        j0, j1 = col[e], col[e + 1]
-        for k in range(out.shape[1]):
-            out[i, k] += v0 * dense[j0, k] + v1 * dense[j1, k]
-    for e in range(paired, last):
-        v0, j0 = val[perm[e] if perm.size else e], col[e]
-        for k in range(out.shape[1]):
-            out[i, k] += v0 * dense[j0, k]
+UNITS = 4  # of columns that are summed at once: as many registers, and as many chains of additions
+PREFETCHED = 32  # numbers of a row that is needed soon
 
 
-@loop
-def _product_kernel(lo, hi, rowptr, col, val, perm, dense, out):
+@part
+def _value(e, val, perm):
+    return at(val, e) if perm is None else at(val, at(perm, e))
+
+
+@part
+def _lanes_of_row(first, last, col, val, perm, dense, width, like):
+    """sum over entries of val[entry] * dense[col], for the columns that `like` has lanes for; perm may be None."""
+    acc = splat(like, 0)
+    for e in range(first, last):
+        prefetch(dense, np.int64(at(col, e + AHEAD)) * width, PREFETCHED)
+        acc = fma(splat(like, _value(e, val, perm)), lanes_at(dense, np.int64(at(col, e)) * width, like), acc)
+    return acc
+
+
+@kernel
+def _product_kernel(lo, hi, rowptrs, cols, vals, perms, denses, width, wide, narrow, out):
+    """out[i] = sum over entries of val[entry] * dense[col], some columns at a time."""
+    col, val, perm, dense = pointer(cols), pointer(vals), pointer(perms), pointer(denses)
+    many, few = pointer(wide), pointer(narrow)
     for i in range(lo, hi):
-        _product_row(i, rowptr[i], rowptr[i + 1], col, val, perm, dense, out)
+        first, last = np.int64(rowptrs[i]), np.int64(rowptrs[i + 1])
+        row, c = ahead(pointer(out), np.int64(i) * width), 0
+        while c + lane_count(many) <= width:
+            put_lanes(row, c, _lanes_of_row(first, last, col, val, perm, ahead(dense, c), width, many))
+            c += lane_count(many)
+        while c + lane_count(few) <= width:
+            put_lanes(row, c, _lanes_of_row(first, last, col, val, perm, ahead(dense, c), width, few))
+            c += lane_count(few)
+        for t in range(c, width):
+            put(row, t, out.dtype.type(0))
+        if c < width:
+            for e in range(first, last):
+                v, j = _value(e, val, perm), np.int64(at(col, e))
+                for t in range(c, width):
+                    increase(row, t, v * at(dense, j * width + t))
 
 
 @loop
@@ -40,15 +75,20 @@ def _sampled_kernel(lo, hi, rowptr, col, left, right, out):
 
 def spmm(layout: Layout, values: Array, dense: Array) -> Array:
     """Y [rows, d] = X @ dense, X sparse with `values` [nnz] and dense [cols, d]."""
-    out = workspace.empty((layout.rowptr.size - 1, dense.shape[1]), dense.dtype)
-    share_rows(_product_kernel, layout.chunks, layout.rowptr, layout.col, values, layout.col[:0], dense, out)
-    return out
+    return _product(layout.chunks, layout.rowptr, layout.col, values, None, dense)
 
 
 def spmm_transposed(layout: Layout, values: Array, dense: Array) -> Array:
     """X^T @ dense [rows, d], as [cols, d]."""
-    out = workspace.empty((layout.t_rowptr.size - 1, dense.shape[1]), dense.dtype)
-    share_rows(_product_kernel, layout.t_chunks, layout.t_rowptr, layout.t_col, values, layout.t_perm, dense, out)
+    return _product(layout.t_chunks, layout.t_rowptr, layout.t_col, values, layout.t_perm, dense)
+
+
+def _product(chunks, rowptr, col, values, perm, dense):
+    width, nothing = dense.shape[1], np.empty(0, dense.dtype)
+    out = workspace.empty((rowptr.size - 1, width), dense.dtype)
+    lanes = (rows(nothing, count) for count in (UNITS * unit(dense.dtype.type), unit(dense.dtype.type)))
+    operands = (rowptr, col, values, perm, dense.reshape(-1), width, *lanes, out.reshape(-1))
+    share_rows(_product_kernel, chunks, *operands, work=values.size * width / 2)  # Numbers read in a row come fast.
     return out
 
 

@@ -27,12 +27,13 @@ is meant; P = 2 features for kuramoto, 1 for linear:
     slopes, mus [S-1, N]   None for methods of one stage
     drive, lam, grad_drive [N]; dots [E] numbers in transposed order
 keep says whether there is a tape; it is written past the caches. coef[s, j] is the weight of slope k_j in the state
-that follows stage s: rows s < S-1 hold A[s+1], the last row b. The adjoint uses the same table read by columns. With one
-stage (euler) the only weight is 1 and not looked at.
+that follows stage s: rows s < S-1 hold A[s+1], the last row b. The adjoint uses the same table read by columns. With
+one stage (euler) the only weight is 1 and not looked at.
 """
 
 import numpy as np
 
+from kuramotognn.kernels.cpu.elementary import sincos_pi
 from kuramotognn.kernels.cpu.jit import kernel, part
 from kuramotognn.kernels.cpu.lanes import (
     ahead,
@@ -50,7 +51,6 @@ from kuramotognn.kernels.cpu.lanes import (
     total,
 )
 from kuramotognn.kernels.cpu.layout import AHEAD
-from kuramotognn.kernels.cpu.trig import sincos_pi
 
 ROWS_AHEAD = 16  # Rows between asking for the tape and using it.
 

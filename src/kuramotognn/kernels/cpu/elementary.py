@@ -1,4 +1,4 @@
-"""Sine and cosine of lanes, without a branch."""
+"""Sine, cosine and exponential of lanes, without a branch."""
 
 import math
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from numba import types
 from numba.extending import overload
 
 from kuramotognn.kernels.cpu.jit import part
-from kuramotognn.kernels.cpu.lanes import exact_fma, flip_odd, fma, splat
+from kuramotognn.kernels.cpu.lanes import exact_fma, flip_odd, fma, splat, times_two_to, where_less
 
 
 class _Precision(NamedTuple):
@@ -18,6 +18,9 @@ class _Precision(NamedTuple):
     digits: int  # binary ones, of which adding 1.5 * 2**(digits - 1) leaves the whole part
     pi_rest: float  # pi minus the number nearest to it
     inv_pi_rest: float  # 1/pi minus the number nearest to it
+    ln2_rest: float  # ln 2 minus the number nearest to it
+    least_exponent: float  # whose exponential is an ordinary number
+    exp_terms: int
     sin_over_r: tuple[float, ...]
     cos_of_r: tuple[float, ...]
 
@@ -29,6 +32,9 @@ _SINGLE = _Precision(
     24,
     -8.742278000372475e-08,
     1.284127663345183e-08,
+    -1.904654299957768e-09,
+    -86.0,
+    8,
     (
         0.999999995688130649,
         -0.166666579305668334,
@@ -43,6 +49,9 @@ _DOUBLE = _Precision(
     53,
     1.2246467991473532e-16,
     -1.9678676675182486e-17,
+    2.3190468138462996e-17,
+    -700.0,
+    14,
     (
         0.9999999999999999998,
         -0.166666666666666653,
@@ -131,6 +140,30 @@ def _make_half_turns(precision):
     return half_turns
 
 
+def _make_exp(precision):
+    """exp(x) for x up to 0, or a little more; 0 where it would be less than an ordinary number.
+
+    x = n ln 2 + r with |r| <= ln 2 / 2, the series of exp in r, and n added to its exponent. NaN gives NaN.
+    """
+    real, shift = precision.real, precision.real(1.5 * 2 ** (precision.digits - 1))
+    inv_ln2, minus_hi, minus_lo = real(1 / math.log(2)), real(-math.log(2)), real(-precision.ln2_rest)
+    least, series = (
+        real(precision.least_exponent),
+        _horner(real, [1 / math.factorial(k) for k in range(precision.exp_terms)]),
+    )
+
+    @part
+    def exp(x):
+        low = splat(x, least)
+        y = where_less(x, low, low, x)
+        shifted = fma(y, splat(x, inv_ln2), splat(x, shift))
+        n = shifted - splat(x, shift)
+        r = exact_fma(n, splat(x, minus_lo), exact_fma(n, splat(x, minus_hi), y))
+        return where_less(x, low, splat(x, 0), times_two_to(series(r), shifted))
+
+    return exp
+
+
 def _of_lanes(make):
     """A function of lanes in either precision; has a meaning inside kernels only."""
     single, double = make(_SINGLE), make(_DOUBLE)
@@ -147,3 +180,4 @@ def _of_lanes(make):
 
 
 sincos, sincos_pi, half_turns = _of_lanes(_make_sincos), _of_lanes(_make_sincos_pi), _of_lanes(_make_half_turns)
+exp = _of_lanes(_make_exp)
