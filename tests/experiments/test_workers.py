@@ -206,7 +206,7 @@ def test_ctrl_c_ends_the_processes_and_keeps_what_is_done(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_killed_twenty_times_every_run_is_there_once_and_equal(tmp_path: Path) -> None:
     """kill -9 of the runner and of workers at random moments, then run again to the end."""
-    splits, chance = 60, random.Random(0)
+    splits, chance = 120, random.Random(0)
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert start_sweep(whole, 2, splits).wait() == 0
     done = 0
