@@ -16,13 +16,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 
 from kuramotognn.kernels.cpu import FlowPlan, balanced_chunks, jit, plan_flow
 from kuramotognn.kernels.cpu.elementary import exp, half_turns, sincos, sincos_pi
-from kuramotognn.kernels.cpu.jit import SHARED_WORK, kernel, share_out
+from kuramotognn.kernels.cpu.jit import SHARED_WORK, share_out
 from kuramotognn.kernels.cpu.lanes import at, increase_four, pointer, put, rows, unit, until_here
 from kuramotognn.kernels.cpu.workspace import Workspace, workspace
 
+kernel = njit(nogil=True)  # Not cached: numba would not see a change of what the kernel is made of.
 SinCos: TypeAlias = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 PRECISIONS = pytest.mark.parametrize(("dtype", "bound"), [(np.float32, 3e-7), (np.float64, 1e-15)])
 

@@ -14,57 +14,27 @@ import math
 import numpy as np
 
 from kuramotognn.kernels.cpu.elementary import exp
-from kuramotognn.kernels.cpu.jit import kernel, part, share_rows
+from kuramotognn.kernels.cpu.jit import kernel, share_rows
 from kuramotognn.kernels.cpu.lanes import (
     ahead,
     at,
-    fma,
     increase,
     lane_count,
     lanes_at,
+    like,
     pointer,
     put,
     put_lanes,
-    rows,
-    splat,
-    total,
-    unit,
     until_here,
 )
 from kuramotognn.kernels.cpu.layout import Array, Layout
+from kuramotognn.kernels.cpu.vectors import add_scaled, dot
 from kuramotognn.kernels.cpu.workspace import workspace
 
 
-@part
-def _whole(width, like):
-    """As much of `width` as fills lanes."""
-    return width // lane_count(like) * lane_count(like)
-
-
-@part
-def _dot(left, right, width, like):
-    """<left, right> of `width` numbers."""
-    products = splat(like, 0)
-    for t in range(0, _whole(width, like), lane_count(like)):
-        products = fma(lanes_at(left, t, like), lanes_at(right, t, like), products)
-    out = total(products)
-    for t in range(_whole(width, like), width):
-        out += at(left, t) * at(right, t)
-    return out
-
-
-@part
-def _add_scaled(factor, source, out, width, like):
-    """out += factor * source, `width` numbers each."""
-    for t in range(0, _whole(width, like), lane_count(like)):
-        put_lanes(out, t, fma(splat(like, factor), lanes_at(source, t, like), lanes_at(out, t, like)))
-    for t in range(_whole(width, like), width):
-        increase(out, t, factor * at(source, t))
-
-
 @kernel
-def _attention_kernel(lo, hi, rowptr, col, q, k, w, heads, width, scale, like, shares, a):
-    numbers, queries, keys, weight, kept = pointer(like), pointer(q), pointer(k), pointer(w), pointer(shares)
+def _attention_kernel(lo, hi, rowptr, col, q, k, w, heads, width, scale, lanes, shares, a):
+    numbers, queries, keys, weight, kept = pointer(lanes), pointer(q), pointer(k), pointer(w), pointer(shares)
     longest = 0
     for i in range(lo, hi):
         longest = max(longest, rowptr[i + 1] - rowptr[i])
@@ -82,7 +52,7 @@ def _attention_kernel(lo, hi, rowptr, col, q, k, w, heads, width, scale, like, s
             for head in range(heads):
                 key = ahead(keys, (np.int64(i) * heads + head) * width)
                 query = ahead(queries, (np.int64(col[first + e]) * heads + head) * width)
-                score, highest = scale * _dot(key, query, width, numbers), at(top, head)
+                score, highest = scale * dot(key, query, width, numbers), at(top, head)
                 # Written so that NaN is not passed over; it reaches the output through the norm.
                 put(top, head, highest if score <= highest or not present else score)
                 put(scores, e * heads + head, score)
@@ -112,10 +82,10 @@ def _attention_kernel(lo, hi, rowptr, col, q, k, w, heads, width, scale, like, s
 
 @kernel
 def _attention_vjp_rows(
-    lo, hi, rowptr, col, q, w, heads, width, scale, like, shares, grad_a, grad_score, grad_k, grad_w
+    lo, hi, rowptr, col, q, w, heads, width, scale, lanes, shares, grad_a, grad_score, grad_k, grad_w
 ):
     """grad_score = scale p (g - <p, g>), grad_w = sum over heads of p (g - <p, g>) / w, with g = grad_a / h."""
-    numbers, queries, kept, scores = pointer(like), pointer(q), pointer(shares), pointer(grad_score)
+    numbers, queries, kept, scores = pointer(lanes), pointer(q), pointer(shares), pointer(grad_score)
     averages, mean, zero = np.empty(heads, q.dtype), q.dtype.type(1 / heads), q.dtype.type(0)
     for i in range(lo, hi):
         first, last = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
@@ -133,13 +103,13 @@ def _attention_vjp_rows(
                 put(scores, e * heads + head, scale * gradient)
                 query = ahead(queries, (np.int64(col[e]) * heads + head) * width)
                 out = ahead(pointer(grad_k), own + head * width)
-                _add_scaled(scale * gradient, query, out, width, numbers)
+                add_scaled(scale * gradient, query, out, width, numbers)
             grad_w[e] = acc / w[e] if w[e] > 0 else zero
 
 
 @kernel
-def _attention_vjp_columns(lo, hi, t_rowptr, t_col, t_perm, k, heads, width, like, grad_score, grad_q):
-    numbers, keys, scores = pointer(like), pointer(k), pointer(grad_score)
+def _attention_vjp_columns(lo, hi, t_rowptr, t_col, t_perm, k, heads, width, lanes, grad_score, grad_q):
+    numbers, keys, scores = pointer(lanes), pointer(k), pointer(grad_score)
     for j in range(lo, hi):
         own = np.int64(j) * heads * width
         grad_q[own : own + heads * width] = 0
@@ -147,7 +117,7 @@ def _attention_vjp_columns(lo, hi, t_rowptr, t_col, t_perm, k, heads, width, lik
             for head in range(heads):
                 key = ahead(keys, (np.int64(t_col[e]) * heads + head) * width)
                 out = ahead(pointer(grad_q), own + head * width)
-                _add_scaled(at(scores, np.int64(t_perm[e]) * heads + head), key, out, width, numbers)
+                add_scaled(at(scores, np.int64(t_perm[e]) * heads + head), key, out, width, numbers)
 
 
 def attention(layout: Layout, q: Array, k: Array, w: Array) -> tuple[Array, Array]:
@@ -155,7 +125,7 @@ def attention(layout: Layout, q: Array, k: Array, w: Array) -> tuple[Array, Arra
     _, heads, width = q.shape
     shares = workspace.empty((layout.size * heads,), q.dtype)
     a = workspace.empty((layout.size,), q.dtype)
-    operands = (q.reshape(-1), k.reshape(-1), w, heads, width, _scale(q), _lanes(q), shares, a)
+    operands = (q.reshape(-1), k.reshape(-1), w, heads, width, _scale(q), like(q.dtype), shares, a)
     share_rows(_attention_kernel, layout.chunks, layout.rowptr, layout.col, *operands)
     return a, shares.reshape(-1, heads)
 
@@ -165,21 +135,16 @@ def attention_vjp(
 ) -> tuple[Array, Array, Array]:
     """(grad_q, grad_k [N, h, d_k], grad_w [E]) of `attention`."""
     rowptr, col, t_rowptr, t_col, t_perm, chunks, t_chunks = layout[:7]
-    grad_q, grad_k = (workspace.empty((like.size,), like.dtype) for like in (q, k))
+    grad_q, grad_k = (workspace.empty((each.size,), each.dtype) for each in (q, k))
     grad_w, grad_score = workspace.empty(w.shape, w.dtype), workspace.empty((shares.size,), q.dtype)
     shape = q.shape[1:]
     kept = (shares.reshape(-1), grad_a, grad_score)
-    operands = (rowptr, col, q.reshape(-1), w, *shape, _scale(q), _lanes(q), *kept, grad_k, grad_w)
+    operands = (rowptr, col, q.reshape(-1), w, *shape, _scale(q), like(q.dtype), *kept, grad_k, grad_w)
     share_rows(_attention_vjp_rows, chunks, *operands)
-    operands = (t_rowptr, t_col, t_perm, k.reshape(-1), *shape, _lanes(q), grad_score, grad_q)
+    operands = (t_rowptr, t_col, t_perm, k.reshape(-1), *shape, like(q.dtype), grad_score, grad_q)
     share_rows(_attention_vjp_columns, t_chunks, *operands)
     return grad_q.reshape(q.shape), grad_k.reshape(k.shape), grad_w
 
 
 def _scale(q):
     return q.dtype.type(1 / math.sqrt(q.shape[2]))
-
-
-def _lanes(q):
-    """An array that knows the type of a unit of these numbers."""
-    return rows(np.empty(0, q.dtype), unit(q.dtype.type))

@@ -16,15 +16,10 @@ from numba import njit
 
 from kuramotognn.kernels.cpu.team import run_team
 
-__all__ = ["kernel", "loop", "part", "share_out", "share_rows", "thread_count"]
-
-# Loops over plain arrays (attention, sparse features): `contract` gives FMA, `reassoc` lets dot products vectorise. No
-# `nnan` or `ninf`: NaN and inf must reach the output. The flow's kernels use explicit lanes and need no such licence.
-LOOP_MATH = {"contract", "reassoc", "nsz"}
+__all__ = ["kernel", "part", "share_out", "share_rows", "thread_count"]
 
 kernel = njit(cache=True, nogil=True)
 part = njit(forceinline=True)  # Of a kernel: a call would empty the vector registers.
-loop = njit(cache=True, nogil=True, fastmath=LOOP_MATH)
 
 
 def thread_count() -> int:

@@ -2,23 +2,22 @@
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.jit import kernel, loop, part, share_rows
+from kuramotognn.kernels.cpu.jit import kernel, part, share_rows
 from kuramotognn.kernels.cpu.lanes import (
     ahead,
     at,
     fma,
-    increase,
     lane_count,
     lanes_at,
+    like,
     pointer,
     prefetch,
     put,
     put_lanes,
-    rows,
     splat,
-    unit,
 )
 from kuramotognn.kernels.cpu.layout import AHEAD, Array, Layout
+from kuramotognn.kernels.cpu.vectors import add_scaled, dot
 from kuramotognn.kernels.cpu.workspace import workspace
 
 UNITS = 4  # of columns that are summed at once: as many registers, and as many chains of additions
@@ -31,12 +30,12 @@ def _value(e, val, perm):
 
 
 @part
-def _lanes_of_row(first, last, col, val, perm, dense, width, like):
-    """sum over entries of val[entry] * dense[col], for the columns that `like` has lanes for; perm may be None."""
-    acc = splat(like, 0)
+def _lanes_of_row(first, last, col, val, perm, dense, width, lanes):
+    """sum over entries of val[entry] * dense[col], for the columns that `lanes` has room for; perm may be None."""
+    acc = splat(lanes, 0)
     for e in range(first, last):
         prefetch(dense, np.int64(at(col, e + AHEAD)) * width, PREFETCHED)
-        acc = fma(splat(like, _value(e, val, perm)), lanes_at(dense, np.int64(at(col, e)) * width, like), acc)
+        acc = fma(splat(lanes, _value(e, val, perm)), lanes_at(dense, np.int64(at(col, e)) * width, lanes), acc)
     return acc
 
 
@@ -58,19 +57,17 @@ def _product_kernel(lo, hi, rowptrs, cols, vals, perms, denses, width, wide, nar
             put(row, t, out.dtype.type(0))
         if c < width:
             for e in range(first, last):
-                v, j = _value(e, val, perm), np.int64(at(col, e))
-                for t in range(c, width):
-                    increase(row, t, v * at(dense, j * width + t))
+                rest = ahead(dense, np.int64(at(col, e)) * width + c)
+                add_scaled(_value(e, val, perm), rest, ahead(row, c), width - c, few)
 
 
-@loop
-def _sampled_kernel(lo, hi, rowptr, col, left, right, out):
+@kernel
+def _sampled_kernel(lo, hi, rowptr, col, left, right, width, lanes, out):
+    rows, columns, numbers = pointer(left), pointer(right), pointer(lanes)
     for i in range(lo, hi):
         for e in range(rowptr[i], rowptr[i + 1]):
-            j, acc = col[e], out.dtype.type(0)
-            for k in range(left.shape[1]):
-                acc += left[i, k] * right[j, k]
-            out[e] = acc
+            row, column = ahead(rows, np.int64(i) * width), ahead(columns, np.int64(col[e]) * width)
+            out[e] = dot(row, column, width, numbers)
 
 
 def spmm(layout: Layout, values: Array, dense: Array) -> Array:
@@ -84,9 +81,9 @@ def spmm_transposed(layout: Layout, values: Array, dense: Array) -> Array:
 
 
 def _product(chunks, rowptr, col, values, perm, dense):
-    width, nothing = dense.shape[1], np.empty(0, dense.dtype)
+    width = dense.shape[1]
     out = workspace.empty((rowptr.size - 1, width), dense.dtype)
-    lanes = (rows(nothing, count) for count in (UNITS * unit(dense.dtype.type), unit(dense.dtype.type)))
+    lanes = like(dense.dtype, UNITS), like(dense.dtype)
     operands = (rowptr, col, values, perm, dense.reshape(-1), width, *lanes, out.reshape(-1))
     share_rows(_product_kernel, chunks, *operands, work=values.size * width / 2)  # Numbers read in a row come fast.
     return out
@@ -95,5 +92,6 @@ def _product(chunks, rowptr, col, values, perm, dense):
 def sampled_product(layout: Layout, left: Array, right: Array) -> Array:
     """<left_i, right_j> for every stored entry (i, j): the gradient of `spmm` by its values; [nnz]."""
     out = workspace.empty((layout.size,), left.dtype)
-    share_rows(_sampled_kernel, layout.chunks, layout.rowptr, layout.col, left, right, out)
+    operands = (left.reshape(-1), right.reshape(-1), left.shape[1], like(left.dtype), out)
+    share_rows(_sampled_kernel, layout.chunks, layout.rowptr, layout.col, *operands)
     return out
