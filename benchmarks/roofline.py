@@ -8,17 +8,19 @@ import torch
 from benchmarks.timing import once
 from benchmarks.workloads import Workload
 from kuramotognn.kernels.cpu import AHEAD, plan_flow
-from kuramotognn.kernels.cpu.jit import kernel, share_out
-from kuramotognn.kernels.cpu.lanes import ahead, at, fma, pointer, prefetch, put, rows, splat
+from kuramotognn.kernels.cpu.flow import place_of, widths
+from kuramotognn.kernels.cpu.jit import inner, kernel, part
+from kuramotognn.kernels.cpu.lanes import ahead, at, fma, pointer, prefetch, put, rows, rows_from, splat
+from kuramotognn.kernels.cpu.team import share, team_for
 
 SINCOS_FLOPS = 30  # multiplications and additions of both polynomials and the reduction, in float32
 WIDTH = 16  # numbers of a row that the microbenchmarks work on: a cache line
 CHAINS = 6  # Two vector registers each where they hold 8 numbers: enough to hide the latency, few enough not to spill.
 
 
-@kernel
-def _fma_chains(rounds, out):
-    items = pointer(out)
+@inner
+def _fma_chains(number, worker, rounds, out):
+    items = ahead(pointer(out), CHAINS * number)
     a, b = splat(items, 1.0000001), splat(items, 1e-9)
     x0, x1, x2, x3, x4, x5 = at(items, 0), at(items, 1), at(items, 2), at(items, 3), at(items, 4), at(items, 5)
     for _ in range(rounds):
@@ -27,13 +29,17 @@ def _fma_chains(rounds, out):
     put(items, 0, x0 + x1 + x2 + x3 + x4 + x5)
 
 
+@kernel
+def _fma_on_all(team, *operands):
+    share(team, team.threads, _fma_chains, operands)
+
+
 def fma_peak() -> float:
     """Floating-point operations a second of independent multiply-adds on all threads, float32."""
     threads, rounds = torch.get_num_threads(), 2_000_000
-    outs = [np.ones((CHAINS, WIDTH), np.float32) for _ in range(threads)]
-    shares = [(rounds, rows(out, WIDTH)) for out in outs]
-    share_out(_fma_chains, shares)
-    seconds = min(once(lambda: share_out(_fma_chains, shares)) for _ in range(5))
+    out = rows(np.ones((threads, CHAINS, WIDTH), np.float32), WIDTH)
+    _fma_on_all(team_for(), rounds, out)
+    seconds = min(once(lambda: _fma_on_all(team_for(), rounds, out)) for _ in range(5))
     return 2.0 * CHAINS * WIDTH * rounds * threads / seconds
 
 
@@ -44,13 +50,12 @@ def copy_bandwidth(size: int = 1 << 28) -> float:
     return 2 * size / min(once(lambda: target.copy_(source)) for _ in range(5))
 
 
-@kernel
-def _move(sweeps, rowptr, col, features, states, drive):
+@part
+def _move(n, sweeps, rowptr, entries, features, x, constant):
     """The reads and writes of a flow's steps, with additions for arithmetic and no trigonometry."""
-    n, entries, x, constant = drive.size, pointer(col), pointer(states), pointer(drive)
     for sweep in range(sweeps):
         side = sweep % 2
-        seen, shown = ahead(pointer(features), 2 * n * side), ahead(pointer(features), 2 * n * (1 - side))
+        seen, shown = ahead(features, 2 * n * side), ahead(features, 2 * n * (1 - side))
         for i in range(n):
             s, c = at(seen, 2 * i), at(seen, 2 * i + 1)
             for e in range(rowptr[i], rowptr[i + 1]):
@@ -62,6 +67,26 @@ def _move(sweeps, rowptr, col, features, states, drive):
             put(shown, 2 * i + 1, c)
 
 
+@part
+def _move_columns(start, width, n, sweeps, rowptr, col, features, states, drive):
+    all_rows = rows_from(pointer(features), 4 * n * start, width), rows_from(pointer(states), 2 * n * start, width)
+    _move(n, sweeps, rowptr, pointer(col), *all_rows, rows_from(pointer(drive), n * start, width))
+
+
+@inner
+def _move_tile(number, worker, wide_tiles, unit, wide, narrow, *operands):
+    start = place_of(number, wide_tiles, unit)
+    if number < wide_tiles:
+        _move_columns(start, pointer(wide), *operands)
+    else:
+        _move_columns(start, pointer(narrow), *operands)
+
+
+@kernel
+def _move_tiles(team, tiles, *operands):
+    share(team, tiles, _move_tile, operands)
+
+
 def moving(work: Workload, sweeps: int) -> float:
     """Seconds to move the rows of one step through the caches, without its arithmetic, tiles and threads as in a flow.
 
@@ -69,12 +94,11 @@ def moving(work: Workload, sweeps: int) -> float:
     """
     rowptr, col = (tensor.numpy() for tensor in work.graph.pattern.flow_layout[:2])
     plan = plan_flow(work.graph.num_nodes, work.x.size(1), sweeps, 1)
-    shares = []
-    for tile in plan.tiles:
-        arrays = (np.zeros((count * plan.n, tile.width), np.float32) for count in (4, 2, 1))
-        shares.append((sweeps, rowptr, col, *(rows(array, tile.width) for array in arrays)))
-    share_out(_move, shares)
-    return min(once(lambda: share_out(_move, shares)) for _ in range(3)) / sweeps
+    columns = (np.zeros(count * plan.n * plan.columns, np.float32) for count in (4, 2, 1))
+    shape = (plan.wide_tiles, plan.unit, *widths(np.dtype(np.float32)), plan.n, sweeps, rowptr, col)
+    operands = (team_for(), len(plan.tiles), *shape, *columns)
+    _move_tiles(*operands)
+    return min(once(lambda: _move_tiles(*operands)) for _ in range(3)) / sweeps
 
 
 def bound(work: Workload, peak: float, bandwidth: float) -> dict[str, float]:

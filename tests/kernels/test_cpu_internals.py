@@ -18,10 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from kuramotognn.kernels.cpu import FlowPlan, balanced_chunks, jit, plan_flow
+from kuramotognn.kernels.cpu import FlowPlan, balanced_chunks, plan_flow, team
 from kuramotognn.kernels.cpu.elementary import exp, half_turns, sincos, sincos_pi
-from kuramotognn.kernels.cpu.jit import SHARED_WORK, share_out
+from kuramotognn.kernels.cpu.jit import inner
 from kuramotognn.kernels.cpu.lanes import at, increase_four, pointer, put, rows, unit, until_here
+from kuramotognn.kernels.cpu.team import share
 from kuramotognn.kernels.cpu.workspace import Workspace, workspace
 
 kernel = njit(nogil=True)  # Not cached: numba would not see a change of what the kernel is made of.
@@ -316,28 +317,68 @@ def test_a_plan_keeps_everything_that_fits(linear: bool) -> None:
     assert [plan_flow(10, 20, 50, 4, linear=linear, memory=size - less).keeps_all for less in (0, 1)] == [True, False]
 
 
-@pytest.mark.parametrize("failing", [0, 3])
-def test_an_error_in_a_share_reaches_the_caller(failing: int) -> None:
-    def work(share: int) -> None:
-        if share == failing:
-            raise ZeroDivisionError(share)
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        with pytest.raises(ZeroDivisionError):
-            share_out(work, [(share,) for share in range(5)])
-    finally:
-        torch.set_num_threads(before)
+@inner
+def _leave_marks(number, worker, factor, workers, out):
+    out[number] += factor * number
+    workers[number] = worker
 
 
-@pytest.mark.parametrize(("work", "threads"), [(SHARED_WORK, 1), (SHARED_WORK + 1, 2)])
+@kernel
+def _mark(team, *operands):
+    share(team, operands[2].size, _leave_marks, operands)
+
+
+@inner
+def _mark_inside(number, worker, crew, workers, out):
+    share(crew, out.shape[1], _leave_marks, (2, workers[number], out[number]))
+
+
+@kernel
+def _mark_twice(team, *operands):
+    share(team, operands[2].shape[0], _mark_inside, operands)
+
+
+@pytest.fixture(params=["torch's threads", "threads of ours"])
+def launch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    if request.param == "threads of ours":
+        monkeypatch.setattr(team._launchers, "gomp", None)
+    elif team._launchers.gomp is None:
+        pytest.skip("torch came without GNU OpenMP")
+    return team.team_for().launch
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("count", [0, 1, 2, 1000])
+def test_every_share_is_done_once_by_a_worker_of_the_team(launch: int, threads: int, count: int) -> None:
+    workers, out = np.full(count, -1), np.zeros(count)
+    for _ in range(20):
+        out[:] = 0
+        _mark(team.Team(launch, threads), 0.5, workers, out)
+        assert np.array_equal(out, 0.5 * np.arange(count))
+        assert ((workers >= 0) & (workers < threads)).all()
+
+
+def test_a_share_may_share_its_own_work(launch: int) -> None:
+    workers, out = np.zeros((5, 70), np.int64), np.zeros((5, 70))
+    _mark_twice(team.Team(launch, 2), team.Team(launch, 2), workers, out)
+    assert np.array_equal(out, np.tile(2.0 * np.arange(70), (5, 1)))
+
+
+def test_teams_of_several_threads_do_not_disturb_each_other(launch: int) -> None:
+    def work(_: int) -> bool:
+        workers, out = np.zeros(300, np.int64), np.zeros(300)
+        for _ in range(50):
+            _mark(team.Team(launch, 2), 1.0, workers, out)
+        return np.array_equal(out, 50.0 * np.arange(300))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(work, range(8)))
+
+
+@pytest.mark.parametrize(("work", "threads"), [(team.WORTH_SHARING, 1), (team.WORTH_SHARING + 1, 2)])
 def test_little_work_wakes_nobody(work: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(jit, "run_team", lambda _, threads: asked.append(threads))
-    monkeypatch.setattr(jit, "thread_count", lambda: 2)
-    share_out(lambda share: None, [(0,), (1,)], work=work)
-    assert asked == [2] * (threads - 1)
+    monkeypatch.setattr(team, "thread_count", lambda: 2)
+    assert team.team_for(work).threads == threads
 
 
 def test_kernels_are_compiled_once_and_cached_on_disk(tmp_path: Path) -> None:

@@ -409,15 +409,16 @@ def test_bits_of_a_flow_whose_rows_are_shared(
     set_threads(1)
     alone = results_of_everything(linear, dtype, 3, memory=1)
     monkeypatch.setattr(cpu_flow, "SHARED_STAGE", 0)
-    shared, share_rows = [], cpu_flow.share_rows
+    crews, teams_for = [], cpu_flow.teams_for
 
-    def record(function: Callable[..., None], *arguments: object) -> None:
-        shared.append(function.__name__)
-        share_rows(function, *arguments)
+    def record(*arguments: object) -> object:
+        teams = teams_for(*arguments)
+        crews.append(teams[1])
+        return teams
 
-    monkeypatch.setattr(cpu_flow, "share_rows", record)
+    monkeypatch.setattr(cpu_flow, "teams_for", record)
     first, *others = repeated(lambda: results_of_everything(linear, dtype, 3, memory=1), set_threads)
-    assert "stages" in shared, "the rows of a stage were not shared"
+    assert [crew is not None for crew in crews] == [False] * 2 + [True] * 4 + [False] * 2
     assert_same_bits(first, alone)
     for other in others:
         assert_same_bits(other, first)

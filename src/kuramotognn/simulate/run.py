@@ -13,8 +13,8 @@ import numpy as np
 
 from kuramotognn.checks import check_choice, check_positive
 from kuramotognn.kernels.cpu import oscillators as kernels
-from kuramotognn.kernels.cpu.jit import thread_count
 from kuramotognn.kernels.cpu.lanes import rows, unit
+from kuramotognn.kernels.cpu.team import thread_count
 from kuramotognn.kernels.cpu.workspace import workspace
 from kuramotognn.simulate.arrays import Array
 from kuramotognn.simulate.frequencies import Frequencies

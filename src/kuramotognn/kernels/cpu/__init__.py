@@ -2,17 +2,16 @@
 
 from kuramotognn.kernels.cpu.attention import attention, attention_vjp
 from kuramotognn.kernels.cpu.field import rhs, rhs_vjp
-from kuramotognn.kernels.cpu.flow import flow_backward, flow_forward
+from kuramotognn.kernels.cpu.flow import flow_backward, flow_forward, integrate_tiles, pull_back_tiles
 from kuramotognn.kernels.cpu.layout import AHEAD, Layout, balanced_chunks
 from kuramotognn.kernels.cpu.plan import FlowPlan, plan_flow
 from kuramotognn.kernels.cpu.sparse import sampled_product, spmm, spmm_transposed
-from kuramotognn.kernels.cpu.stages import backward, forward
 from kuramotognn.kernels.cpu.workspace import workspace
 
 
 def was_compiled() -> bool:
     """Whether this process had to compile the flow's kernels because the disk cache did not hold them."""
-    return any(function.stats.cache_misses for function in (forward, backward))
+    return any(function.stats.cache_misses for function in (integrate_tiles, pull_back_tiles))
 
 
 __all__ = [

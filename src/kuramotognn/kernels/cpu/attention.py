@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from kuramotognn.kernels.cpu.elementary import exp
-from kuramotognn.kernels.cpu.jit import kernel, share_rows
+from kuramotognn.kernels.cpu.jit import inner, kernel
 from kuramotognn.kernels.cpu.lanes import (
     ahead,
     at,
@@ -28,14 +28,15 @@ from kuramotognn.kernels.cpu.lanes import (
     until_here,
 )
 from kuramotognn.kernels.cpu.layout import Array, Layout
+from kuramotognn.kernels.cpu.team import share, team_for
 from kuramotognn.kernels.cpu.vectors import add_scaled, dot
 from kuramotognn.kernels.cpu.workspace import workspace
 
 
-@kernel
-def _attention_kernel(lo, hi, rowptr, col, q, k, w, heads, width, scale, lanes, shares, a):
+@inner
+def _attention_rows(number, worker, bounds, rowptr, col, q, k, w, heads, width, scale, lanes, shares, a):
     numbers, queries, keys, weight, kept = pointer(lanes), pointer(q), pointer(k), pointer(w), pointer(shares)
-    longest = 0
+    lo, hi, longest = bounds[number], bounds[number + 1], 0
     for i in range(lo, hi):
         longest = max(longest, rowptr[i + 1] - rowptr[i])
     row = np.empty(longest * heads + lane_count(numbers), q.dtype)  # Whole lanes of it are exponentiated.
@@ -81,13 +82,18 @@ def _attention_kernel(lo, hi, rowptr, col, q, k, w, heads, width, scale, lanes, 
 
 
 @kernel
+def _attend(team, bounds, *operands):
+    share(team, bounds.size - 1, _attention_rows, (bounds, *operands))
+
+
+@inner
 def _attention_vjp_rows(
-    lo, hi, rowptr, col, q, w, heads, width, scale, lanes, shares, grad_a, grad_score, grad_k, grad_w
+    number, worker, bounds, rowptr, col, q, w, heads, width, scale, lanes, shares, grad_a, grad_score, grad_k, grad_w
 ):
     """grad_score = scale p (g - <p, g>), grad_w = sum over heads of p (g - <p, g>) / w, with g = grad_a / h."""
     numbers, queries, kept, scores = pointer(lanes), pointer(q), pointer(shares), pointer(grad_score)
     averages, mean, zero = np.empty(heads, q.dtype), q.dtype.type(1 / heads), q.dtype.type(0)
-    for i in range(lo, hi):
+    for i in range(bounds[number], bounds[number + 1]):
         first, last = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
         own = np.int64(i) * heads * width
         averages[:] = 0
@@ -107,10 +113,10 @@ def _attention_vjp_rows(
             grad_w[e] = acc / w[e] if w[e] > 0 else zero
 
 
-@kernel
-def _attention_vjp_columns(lo, hi, t_rowptr, t_col, t_perm, k, heads, width, lanes, grad_score, grad_q):
+@inner
+def _attention_vjp_columns(number, worker, bounds, t_rowptr, t_col, t_perm, k, heads, width, lanes, grad_score, grad_q):
     numbers, keys, scores = pointer(lanes), pointer(k), pointer(grad_score)
-    for j in range(lo, hi):
+    for j in range(bounds[number], bounds[number + 1]):
         own = np.int64(j) * heads * width
         grad_q[own : own + heads * width] = 0
         for e in range(np.int64(t_rowptr[j]), np.int64(t_rowptr[j + 1])):
@@ -120,13 +126,19 @@ def _attention_vjp_columns(lo, hi, t_rowptr, t_col, t_perm, k, heads, width, lan
                 add_scaled(at(scores, np.int64(t_perm[e]) * heads + head), key, out, width, numbers)
 
 
+@kernel
+def _attend_vjp(team, bounds, by_rows, t_bounds, by_columns):
+    share(team, bounds.size - 1, _attention_vjp_rows, (bounds, *by_rows))
+    share(team, t_bounds.size - 1, _attention_vjp_columns, (t_bounds, *by_columns))
+
+
 def attention(layout: Layout, q: Array, k: Array, w: Array) -> tuple[Array, Array]:
     """(a [E], shares [E, h]) from q, k [N, h, d_k] and non-negative w [E]; the shares are for the vjp."""
     _, heads, width = q.shape
     shares = workspace.empty((layout.size * heads,), q.dtype)
     a = workspace.empty((layout.size,), q.dtype)
     operands = (q.reshape(-1), k.reshape(-1), w, heads, width, _scale(q), like(q.dtype), shares, a)
-    share_rows(_attention_kernel, layout.chunks, layout.rowptr, layout.col, *operands)
+    _attend(team_for(layout.size * heads * width), layout.chunks, layout.rowptr, layout.col, *operands)
     return a, shares.reshape(-1, heads)
 
 
@@ -139,10 +151,9 @@ def attention_vjp(
     grad_w, grad_score = workspace.empty(w.shape, w.dtype), workspace.empty((shares.size,), q.dtype)
     shape = q.shape[1:]
     kept = (shares.reshape(-1), grad_a, grad_score)
-    operands = (rowptr, col, q.reshape(-1), w, *shape, _scale(q), like(q.dtype), *kept, grad_k, grad_w)
-    share_rows(_attention_vjp_rows, chunks, *operands)
-    operands = (t_rowptr, t_col, t_perm, k.reshape(-1), *shape, like(q.dtype), grad_score, grad_q)
-    share_rows(_attention_vjp_columns, t_chunks, *operands)
+    by_rows = (rowptr, col, q.reshape(-1), w, *shape, _scale(q), like(q.dtype), *kept, grad_k, grad_w)
+    by_columns = (t_rowptr, t_col, t_perm, k.reshape(-1), *shape, like(q.dtype), grad_score, grad_q)
+    _attend_vjp(team_for(layout.size * math.prod(shape)), chunks, by_rows, t_chunks, by_columns)
     return grad_q.reshape(q.shape), grad_k.reshape(k.shape), grad_w
 
 

@@ -1,13 +1,57 @@
 """One right-hand side and its gradient, on numpy arrays."""
 
-from kuramotognn.kernels.cpu.flow import EdgeSums, for_tiles, taken
-from kuramotognn.kernels.cpu.jit import share_rows
-from kuramotognn.kernels.cpu.lanes import rows
+import numpy as np
+
+from kuramotognn.kernels.cpu.edges import EdgeSums, taken
+from kuramotognn.kernels.cpu.flow import Kind, place_of, planes, teams_for, widths
+from kuramotognn.kernels.cpu.jit import inner, kernel, part
+from kuramotognn.kernels.cpu.lanes import ahead, ahead_if, pointer, put, rows_from
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.packing import pack, pack_states, unpack
 from kuramotognn.kernels.cpu.plan import plan_flow
 from kuramotognn.kernels.cpu.stages import field_adjoint, field_rows, field_show_adjoint, show
+from kuramotognn.kernels.cpu.team import share
 from kuramotognn.kernels.cpu.workspace import workspace
+
+
+@inner
+def _show_share(number, worker, bounds, *operands):
+    show(np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
+
+
+@inner
+def _field_share(number, worker, bounds, *operands):
+    field_rows(np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
+
+
+@part
+def _evaluate_rows(start, width, room, crew, bounds, n, kind, keep, rowptr, col, a, drive, strength, x, gain, out):
+    state, value = rows_from(pointer(x), n * start, width), rows_from(pointer(out), n * start, width)
+    constant, features = rows_from(pointer(drive), n * start, width), rows_from(room, 0, width)
+    # None where the field is linear, nowhere where the gain is not kept.
+    gains = ahead_if(kind.phases, rows_from(pointer(gain), n * start if keep else 0, width), 0)
+    shown = (False, state, state, features, gains)
+    operands = (keep, pointer(rowptr), pointer(col), pointer(a), constant, strength, features, gains, value)
+    if crew is None:
+        show(0, n, *shown)
+        field_rows(0, n, *operands)
+    else:
+        share(crew, bounds.size - 1, _show_share, (bounds, *shown))
+        share(crew, bounds.size - 1, _field_share, (bounds, *operands))
+
+
+@inner
+def _evaluate_tile(number, worker, wide_tiles, unit, wide, narrow, rooms, *operands):
+    start, room = place_of(number, wide_tiles, unit), ahead(pointer(rooms), worker * rooms.shape[1])
+    if number < wide_tiles:
+        _evaluate_rows(start, pointer(wide), room, *operands)
+    else:
+        _evaluate_rows(start, pointer(narrow), room, *operands)
+
+
+@kernel
+def _evaluate(team, tiles, *operands):
+    share(team, tiles, _evaluate_tile, operands)
 
 
 def rhs(
@@ -25,19 +69,95 @@ def rhs(
     gain [N * columns] is what `rhs_vjp` needs (None if linear or not keep).
     """
     plan = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype)
-    gain = None if linear or not keep else workspace.empty((plan.n * plan.columns,), x.dtype)
+    (team, crew), kept = teams_for(layout, plan), keep and not linear
     drives, states = pack(drive, layout, plan), pack_states(x, layout, plan)
-    values, matrix = workspace.empty(drives.shape, x.dtype), (layout.rowptr, layout.col, taken(a, layout.entries))
+    values, gain = workspace.empty(drives.shape, x.dtype), workspace.empty((drives.size if kept else 0,), x.dtype)
+    _evaluate(
+        team,
+        len(plan.tiles),
+        plan.wide_tiles,
+        plan.unit,
+        *widths(x.dtype),
+        workspace.empty((team.threads, plan.planes * plan.n * 2 * plan.unit), x.dtype),
+        crew,
+        layout.chunks,
+        plan.n,
+        Kind.of(plan),
+        kept,
+        layout.rowptr,
+        layout.col,
+        taken(a, layout.entries, 1.0 if linear else strength),
+        drives,
+        x.dtype.type(strength),
+        states,
+        gain,
+        values,
+    )
+    return unpack(values, layout, plan), gain if kept else None
 
-    def evaluate(number, by_rows):
-        tile, share = _Tile(plan, number), share_rows if by_rows else _all_rows
-        features, gains = tile.scratch(1 if linear else 2, x.dtype), tile.gains(gain, x.dtype)
-        share(show, layout.chunks, False, tile.part(states), tile.part(states), features, gains)
-        operands = (*matrix, tile.part(drives), x.dtype.type(strength), features, gains)
-        share(field_rows, layout.chunks, gain is not None, *operands, tile.part(values))
 
-    for_tiles(layout, plan, evaluate)
-    return unpack(values, layout, plan), gain
+@inner
+def _show_adjoint_share(number, worker, bounds, *operands):
+    field_show_adjoint(np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
+
+
+@inner
+def _adjoint_share(number, worker, bounds, *operands):
+    field_adjoint(np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
+
+
+@part
+def _pull_back_rows(
+    number,
+    start,
+    width,
+    room,
+    crew,
+    bounds,
+    n,
+    kind,
+    t_rowptr,
+    t_col,
+    t_a,
+    factor,
+    x,
+    gain,
+    grad,
+    grad_x,
+    all_dots,
+    all_strengths,
+):
+    state, kappa = rows_from(pointer(x), n * start, width), rows_from(pointer(grad), n * start, width)
+    query, out = rows_from(room, 0, width), rows_from(pointer(grad_x), n * start, width)
+    sources, gains = (
+        ahead(query, planes(kind) * n),
+        ahead_if(kind.phases, rows_from(pointer(gain), n * start, width), 0),
+    )
+    dots, strengths = ahead(pointer(all_dots), number * all_dots.shape[1]), ahead(pointer(all_strengths), number * n)
+    for e in range(all_dots.shape[1]):
+        put(dots, e, all_dots.dtype.type(0))
+    shown, matrix = (query, sources, gains), (pointer(t_rowptr), pointer(t_col), pointer(t_a))
+    operands = (*matrix, factor, kappa, *shown, dots, strengths, out)
+    if crew is None:
+        field_show_adjoint(0, n, state, kappa, *shown)
+        field_adjoint(0, n, *operands)
+    else:
+        share(crew, bounds.size - 1, _show_adjoint_share, (bounds, state, kappa, *shown))
+        share(crew, bounds.size - 1, _adjoint_share, (bounds, *operands))
+
+
+@inner
+def _pull_back_tile(number, worker, wide_tiles, unit, wide, narrow, rooms, *operands):
+    start, room = place_of(number, wide_tiles, unit), ahead(pointer(rooms), worker * rooms.shape[1])
+    if number < wide_tiles:
+        _pull_back_rows(number, start, pointer(wide), room, *operands)
+    else:
+        _pull_back_rows(number, start, pointer(narrow), room, *operands)
+
+
+@kernel
+def _pull_back(team, tiles, *operands):
+    share(team, tiles, _pull_back_tile, operands)
 
 
 def rhs_vjp(
@@ -52,46 +172,29 @@ def rhs_vjp(
 ) -> tuple[Array, Array, float]:
     """(grad_x [N, d], grad_a [E], grad_strength) of `rhs`; grad_drive is grad_out. `gain` is what `rhs` gave."""
     plan = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype)
-    strength, matrix = x.dtype.type(strength), (layout.t_rowptr, layout.t_col, taken(a, layout.t_perm))
-    states, kappas, sums = (
-        pack_states(x, layout, plan),
-        pack(grad_out, layout, plan),
-        EdgeSums(layout, plan.tiles, a, strength, linear),
+    team, crew = teams_for(layout, plan)
+    states, kappas = pack_states(x, layout, plan), pack(grad_out, layout, plan)
+    sums, grads = EdgeSums(layout, len(plan.tiles), a, strength, linear), workspace.empty(states.shape, x.dtype)
+    _pull_back(
+        team,
+        len(plan.tiles),
+        plan.wide_tiles,
+        plan.unit,
+        *widths(x.dtype),
+        workspace.empty((team.threads, 2 * plan.planes * plan.n * 2 * plan.unit), x.dtype),
+        crew,
+        layout.t_chunks,
+        plan.n,
+        Kind.of(plan),
+        layout.t_rowptr,
+        layout.t_col,
+        taken(a, layout.t_perm, 1.0 if linear else strength),
+        x.dtype.type(strength if linear else 1.0),
+        states,
+        states if gain is None else gain,  # Not looked at where linear.
+        kappas,
+        grads,
+        sums.dots,
+        sums.row_strength,
     )
-    grads = workspace.empty(states.shape, x.dtype)
-
-    def pull_back(number, by_rows):
-        tile, share = _Tile(plan, number), share_rows if by_rows else _all_rows
-        query, sources = (tile.scratch(1 if linear else 2, x.dtype) for _ in range(2))
-        gains, kappa = tile.gains(gain, x.dtype), tile.part(kappas)
-        share(field_show_adjoint, layout.t_chunks, tile.part(states), kappa, query, sources, gains)
-        operands = (*matrix, strength, kappa, query, sources, gains, *sums.of_tile(number))
-        share(field_adjoint, layout.t_chunks, *operands, tile.part(grads))
-
-    for_tiles(layout, plan, pull_back)
     return unpack(grads, layout, plan), *sums.gradients()
-
-
-class _Tile:
-    """Rows of one tile."""
-
-    def __init__(self, plan, number):
-        self.plan, self.tile = plan, plan.tiles[number]
-
-    def part(self, numbers):
-        """Its rows of an array of all tiles."""
-        return rows(self.plan.part(numbers, self.tile), self.tile.width)
-
-    def scratch(self, count, dtype):
-        """`count` uninitialised rows per node."""
-        return rows(workspace.empty((count * self.plan.n * self.tile.width,), dtype), self.tile.width)
-
-    def gains(self, gain, dtype):
-        """Its rows of the gain: none if it is not kept, None for the linear field."""
-        if self.plan.linear:
-            return None
-        return self.scratch(0, dtype) if gain is None else self.part(gain)
-
-
-def _all_rows(function, bounds, *arguments):
-    function(bounds[0], bounds[-1], *arguments)

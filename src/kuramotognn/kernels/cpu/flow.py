@@ -5,225 +5,298 @@ half of one per node, and a tile is integrated to the end before the next begins
 are gathered, and a row of it stays in vector registers from the first neighbour to the features of the next state.
 Threads take tiles each, without waiting for each other; where there are fewer tiles than threads, they share the
 rows of every stage.
+
+In kernels, `crew` is the team that shares the rows of a stage, if any, and `room` the scratch rows of one worker.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.jit import kernel, share_out, share_rows, thread_count
-from kuramotognn.kernels.cpu.lanes import rows
+from kuramotognn.kernels.cpu.edges import EdgeSums, taken
+from kuramotognn.kernels.cpu.jit import inner, kernel, part
+from kuramotognn.kernels.cpu.lanes import ahead, ahead_if, at, like, pointer, put, rows_from, splat
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.packing import pack, pack_states, unpack, unpack_states
-from kuramotognn.kernels.cpu.plan import FlowPlan, Tile
+from kuramotognn.kernels.cpu.plan import FlowPlan
 from kuramotognn.kernels.cpu.stages import backward, forward, show, show_adjoint
+from kuramotognn.kernels.cpu.team import Team, share, team_for
 from kuramotognn.kernels.cpu.workspace import workspace
 
 SHARED_STAGE = 200_000  # entries and rows of a stage that are worth waking the other threads for
 
 
-@kernel
-def _take(values, perm, out):
-    for e in range(perm.size):
-        out[e] = values[perm[e]]
+class Kind(NamedTuple):
+    """What has kernels of its own: a member that is None tells the compiler to leave something out."""
+
+    phases: int | None  # None for the linear field
+    between: int | None  # None where there is nothing between the stages of a step, which are one
+
+    @classmethod
+    def of(cls, plan: FlowPlan) -> "Kind":
+        """That of a plan."""
+        return cls(None if plan.linear else 1, 1 if plan.stages > 1 else None)
 
 
-@kernel
-def _put_sum(values, perm, out):
-    """out[perm] = values [T, E] summed over T, in order."""
-    for e in range(perm.size):
-        acc = values[0, e]
-        for t in range(1, values.shape[0]):
-            acc += values[t, e]
-        out[perm[e]] = acc
+def teams_for(layout: Layout, plan: FlowPlan) -> tuple[Team, Team | None]:
+    """(who shares the tiles, who shares the rows of each; None: its thread does them all)."""
+    tiles = len(plan.tiles)
+    team = team_for((layout.size + layout.n) * plan.columns * plan.steps * plan.stages)
+    if tiles < team.threads and layout.size + layout.n > SHARED_STAGE:
+        return team._replace(threads=1), team
+    return team._replace(threads=max(min(team.threads, tiles), 1)), None
 
 
-def taken(a, places):
-    """a[places], in memory that is used again."""
-    out = workspace.empty(a.shape, a.dtype)
-    _take(a, places, out)
-    return out
+def widths(dtype: np.dtype) -> tuple[Array, Array]:
+    """What tells kernels the lanes of wide and of narrow tiles."""
+    return like(dtype, 2), like(dtype)
 
 
-def for_tiles(layout, plan, function):
-    """Call function(number, by_rows) for every tile: side by side, or one by one with threads inside."""
-    tiles = plan.tiles
-    if len(tiles) < thread_count() and layout.size + layout.n > SHARED_STAGE:
-        for number in range(len(tiles)):
-            function(number, True)
+@part
+def place_of(number, wide_tiles, unit):
+    """Where the columns of a tile begin; wide ones come first."""
+    return 2 * unit * number if number < wide_tiles else unit * (number + wide_tiles)
+
+
+@part
+def planes(kind):
+    """Features of a node."""
+    return 1 if kind.phases is None else 2
+
+
+@part
+def _copy(n, source, target):
+    for i in range(n):
+        put(target, i, at(source, i))
+
+
+@inner
+def _forward_share(number, worker, bounds, m, passes, *operands):
+    forward(m, m + 1, passes, np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
+
+
+@inner
+def _run_forward(steps, room, crew, bounds, n, stages, kind, keep, rowptr, col, a, drive, strength, coef, x, states):
+    """Integrate x [N] in place; fill the tape, states and then gains, if it is to be kept."""
+    passes, features = steps * stages, room
+    slopes, gains = ahead_if(kind.between, room, 2 * planes(kind) * n), ahead_if(kind.phases, states, passes * n)
+    show(0, n, keep, x, states, features, gains)
+    operands = (n, keep, rowptr, col, a, drive, strength, stages, coef, x, states, gains, features, slopes)
+    if crew is None:
+        forward(0, passes, passes, 0, n, *operands)
     else:
-        work = (layout.size + layout.n) * plan.columns * plan.steps * plan.stages
-        share_out(function, [(number, False) for number in range(len(tiles))], work=work)
-
-
-class EdgeSums:
-    """What the adjoints of the tiles add up to: each tile has its own row, and rows are added in order."""
-
-    def __init__(self, layout, tiles, a, strength, linear, step=1.0):
-        self.layout, self.a, self.strength, self.linear, self.step = layout, a, strength, linear, step
-        self.dots = workspace.zeros((len(tiles), a.size), a.dtype)
-        self.row_strength = np.zeros((len(tiles), layout.n if linear else 0), np.float64)
-
-    def of_tile(self, number):
-        """(dots [E], row_strength [N or 0])."""
-        return self.dots[number], self.row_strength[number]
-
-    def gradients(self):
-        """(grad_a [E], grad_strength)."""
-        grad_a = workspace.zeros(self.a.shape, self.a.dtype)
-        if len(self.dots):
-            _put_sum(self.dots, self.layout.t_perm, grad_a)
-        if self.linear:
-            grad_strength = self.step * float(self.row_strength.sum())
-        else:
-            # The interaction is linear in a: its sum with the gradient is <a, dots>. Not np.dot: BLAS starts threads.
-            grad_strength = self.step * float(np.multiply(self.a, grad_a, dtype=np.float64).sum())
-        grad_a *= self.a.dtype.type(self.step * self.strength)
-        return grad_a, grad_strength
-
-
-class _TileFlow(NamedTuple):
-    """One tile's integration; arrays are rows of the tile."""
-
-    layout: Layout
-    plan: FlowPlan
-    tile: Tile
-    coef: Array
-    strength: np.floating[Any]  # in the units of the states, per step
-    pull: np.floating[Any]  # the same in the caller's units
-    by_rows: bool
-
-    def rows(self, numbers):
-        """Numbers as rows of this tile."""
-        return rows(numbers, self.tile.width)
-
-    def scratch(self, count):
-        """`count` uninitialised rows per node."""
-        return self.rows(workspace.empty((count * self.plan.n * self.tile.width,), self.coef.dtype))
-
-    def part(self, numbers, each=1):
-        """This tile's rows of an array that holds `each` numbers per node and column."""
-        return self.rows(self.plan.part(numbers, self.tile, each))
-
-    def between_stages(self):
-        """A row per node and stage but the last; None where there is one stage."""
-        return self.scratch(self.plan.stages - 1) if self.plan.stages > 1 else None
-
-    @property
-    def planes(self):
-        return 1 if self.plan.linear else 2
-
-    def tape_views(self, tape, steps):
-        """(states, gains) of a fully kept stretch."""
-        end = steps * self.plan.stages * self.plan.n
-        return tape[:end], None if self.plan.linear else tape[end:]
-
-    def run_forward(self, a, drive, steps, x, states, gains, keep=True):
-        """Integrate x [N] in place; fill states and gains if they are to be kept."""
-        passes = steps * self.plan.stages
-        features, slopes = self.scratch(2 * self.planes), self.between_stages()
-        show(0, self.plan.n, keep, x, states, features, gains)
-
-        def stages(lo, hi, first, last):
-            forward(
-                first,
-                last,
-                passes,
-                lo,
-                hi,
-                keep,
-                self.layout.rowptr,
-                self.layout.col,
-                a,
-                drive,
-                self.strength,
-                self.coef,
-                x,
-                states,
-                gains,
-                features,
-                slopes,
-            )
-
-        self._march(stages, passes, self.layout.chunks)
-
-    def run_forward_without_tape(self, a, drive, steps, x):
-        """Integrate x [N] in place."""
-        self.run_forward(a, drive, steps, x, *self.tape_views(self.scratch(0), 0), keep=False)
-
-    def run_backward(self, t_a, steps, states, gains, lam, grad_drive, dots, row_strength):
-        """Pull lam [N] back over `steps` steps in place and add to the other gradients."""
-        passes = steps * self.plan.stages
-        mus, query, sources = (
-            self.between_stages(),
-            self.scratch(self.planes),
-            self.scratch(2 * self.planes),
-        )
-        show_adjoint(0, self.plan.n, self.coef, passes - 1, states, gains, lam, mus, query, sources)
-
-        def stages(lo, hi, first, last):
-            backward(
-                first,
-                last,
-                passes,
-                lo,
-                hi,
-                self.layout.t_rowptr,
-                self.layout.t_col,
-                t_a,
-                self.pull,
-                self.coef,
-                states,
-                gains,
-                lam,
-                mus,
-                query,
-                sources,
-                grad_drive,
-                dots,
-                row_strength,
-            )
-
-        self._march(stages, passes, self.layout.t_chunks)
-
-    def _march(self, stages, passes, chunks):
-        """All stages at once for all rows, or one after the other with the rows shared among the threads."""
-        if not self.by_rows:
-            stages(chunks[0], chunks[-1], 0, passes)
-            return
         for m in range(passes):
-            share_rows(stages, chunks, m, m + 1)
+            share(crew, bounds.size - 1, _forward_share, (bounds, m, passes, *operands))
 
-    def recall(self, a, drive, tape, segment, steps):
-        """(states, gains) of a segment: from the tape, or recomputed from its checkpoint."""
-        if self.plan.keeps_all:
-            return self.tape_views(tape, steps)
-        states, gains = self.tape_views(self.scratch(self.plan.tape_rows(steps)), steps)
-        x, n = self.scratch(1), self.plan.n
-        x[:] = tape[segment * n : (segment + 1) * n]
-        self.run_forward(a, drive, steps, x, states, gains)
-        return states, gains
+
+@part
+def _forward_tile(
+    start, width, room, crew, bounds, plan, kept, kind, keep, rowptr, col, a, drive, strength, coef, x, tape
+):
+    n = plan.n
+    scratch, state = rows_from(room, 0, width), rows_from(pointer(x), n * start, width)
+    own_tape, own_drive = rows_from(pointer(tape), kept * n * start, width), rows_from(pointer(drive), n * start, width)
+    everything = keep and plan.segment >= plan.steps
+    for segment in range(-(-plan.steps // plan.segment)):
+        if keep and not everything:
+            _copy(n, state, ahead(own_tape, segment * n))
+        _run_forward(
+            min(plan.segment, plan.steps - segment * plan.segment),
+            scratch,
+            crew,
+            bounds,
+            n,
+            plan.stages,
+            kind,
+            everything,
+            pointer(rowptr),
+            pointer(col),
+            pointer(a),
+            own_drive,
+            strength,
+            pointer(coef),
+            state,
+            own_tape,
+        )
+
+
+@inner
+def _integrate_tile(number, worker, wide_tiles, wide, narrow, rooms, crew, bounds, plan, *operands):
+    start, room = place_of(number, wide_tiles, plan.unit), ahead(pointer(rooms), worker * rooms.shape[1])
+    if number < wide_tiles:
+        _forward_tile(start, pointer(wide), room, crew, bounds, plan, *operands)
+    else:
+        _forward_tile(start, pointer(narrow), room, crew, bounds, plan, *operands)
+
+
+@kernel
+def integrate_tiles(team, tiles, *operands):
+    """All tiles, forward."""
+    share(team, tiles, _integrate_tile, operands)
+
+
+@inner
+def _backward_share(number, worker, bounds, back, passes, *operands):
+    backward(back, back + 1, passes, np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
+
+
+@inner
+def _run_backward(
+    steps,
+    room,
+    crew,
+    bounds,
+    n,
+    stages,
+    kind,
+    t_rowptr,
+    t_col,
+    t_a,
+    factor,
+    coef,
+    states,
+    lam,
+    grad_drive,
+    dots,
+    row_strength,
+):
+    """Pull lam [N] back over `steps` steps in place and add to the other gradients."""
+    passes, sources = steps * stages, ahead(room, planes(kind) * n)
+    mus, gains = ahead_if(kind.between, room, 3 * planes(kind) * n), ahead_if(kind.phases, states, passes * n)
+    show_adjoint(0, n, n, stages, coef, ahead(states, (passes - 1) * n), gains, lam, mus, room, sources)
+    field = (n, t_rowptr, t_col, t_a, factor, stages, coef, states, gains)
+    operands = (*field, lam, mus, room, sources, grad_drive, dots, row_strength)
+    if crew is None:
+        backward(0, passes, passes, 0, n, *operands)
+    else:
+        for back in range(passes):
+            share(crew, bounds.size - 1, _backward_share, (bounds, back, passes, *operands))
+
+
+@part
+def _backward_tile(
+    number,
+    start,
+    width,
+    room,
+    crew,
+    bounds,
+    t_bounds,
+    plan,
+    kept,
+    kind,
+    rowptr,
+    col,
+    a,
+    t_rowptr,
+    t_col,
+    t_a,
+    drive,
+    strength,
+    factor,
+    coef,
+    tape,
+    lams,
+    drive_sums,
+    all_dots,
+    all_strengths,
+):
+    n, stages, between = plan.n, plan.stages, plan.stages - 1
+    scratch, own_tape = rows_from(room, 0, width), rows_from(pointer(tape), kept * n * start, width)
+    lam, grad_drive = rows_from(pointer(lams), n * start, width), rows_from(pointer(drive_sums), n * start, width)
+    dots, strengths = ahead(pointer(all_dots), number * all_dots.shape[1]), ahead(pointer(all_strengths), number * n)
+    for i in range(n):
+        put(grad_drive, i, splat(grad_drive, 0))
+    for e in range(all_dots.shape[1]):
+        put(dots, e, all_dots.dtype.type(0))
+    segments = -(-plan.steps // plan.segment)
+    for segment in range(segments - 1, -1, -1):
+        steps, states = min(plan.segment, plan.steps - segment * plan.segment), own_tape
+        if segments > 1:
+            # Recomputed from its checkpoint, in what is left of the room: state, features, slopes, tape.
+            state = ahead(scratch, (3 * planes(kind) + between) * n)
+            features = ahead(state, n)
+            states = ahead(features, (2 * planes(kind) + between) * n)
+            _copy(n, ahead(own_tape, segment * n), state)
+            _run_forward(
+                steps,
+                features,
+                crew,
+                bounds,
+                n,
+                stages,
+                kind,
+                True,
+                pointer(rowptr),
+                pointer(col),
+                pointer(a),
+                rows_from(pointer(drive), n * start, width),
+                strength,
+                pointer(coef),
+                state,
+                states,
+            )
+        _run_backward(
+            steps,
+            scratch,
+            crew,
+            t_bounds,
+            n,
+            stages,
+            kind,
+            pointer(t_rowptr),
+            pointer(t_col),
+            pointer(t_a),
+            factor,
+            pointer(coef),
+            states,
+            lam,
+            grad_drive,
+            dots,
+            strengths,
+        )
+
+
+@inner
+def _pull_back_tile(number, worker, wide_tiles, wide, narrow, rooms, crew, bounds, t_bounds, plan, *operands):
+    start, room = place_of(number, wide_tiles, plan.unit), ahead(pointer(rooms), worker * rooms.shape[1])
+    if number < wide_tiles:
+        _backward_tile(number, start, pointer(wide), room, crew, bounds, t_bounds, plan, *operands)
+    else:
+        _backward_tile(number, start, pointer(narrow), room, crew, bounds, t_bounds, plan, *operands)
+
+
+@kernel
+def pull_back_tiles(team, tiles, *operands):
+    """All tiles, backward."""
+    share(team, tiles, _pull_back_tile, operands)
 
 
 class _Units(NamedTuple):
-    """The kernels' units in the caller's."""
+    """The kernels' units in the caller's, and what is in them (see `stages`)."""
 
     step: float  # of time
     state: float
+    coef: Array
+    strength: np.floating  # of the linear field; phases have it in their couplings
+    factor: np.floating
+    coupling: float  # what couplings are multiplied by
+    t_coupling: float  # the same on the way back
 
     @classmethod
-    def of(cls, coef, linear):
+    def of(cls, plan, coef, strength, dtype):
         """The weights of a step's slopes add up to its length."""
-        return cls(float(coef[-1].sum()), 1.0 if linear else math.pi)
+        step, real = float(coef[-1].sum()), np.dtype(dtype).type
+        table, pull = np.ascontiguousarray(coef / step, dtype), step * strength
+        if plan.linear:
+            return cls(step, 1.0, table, real(pull), real(pull), 1.0, 1.0)
+        return cls(step, math.pi, table, real(0), real(math.pi), pull / math.pi, pull)
 
 
-def _tile_flows(layout, plan, coef, strength, dtype):
-    """The units, and a function from (number of tile, by_rows) to its flow."""
-    units, real, tiles = _Units.of(coef, plan.linear), np.dtype(dtype).type, plan.tiles
-    table, pull = np.ascontiguousarray(coef / units.step, dtype), units.step * strength
-    strengths = real(pull / units.state), real(pull)
-    return units, lambda number, by_rows: _TileFlow(layout, plan, tiles[number], table, *strengths, by_rows)
+def _rooms(team, plan, count, dtype):
+    """`count` scratch rows per node for each worker."""
+    return workspace.empty((team.threads, count * plan.n * 2 * plan.unit), dtype)
 
 
 def flow_forward(
@@ -242,25 +315,31 @@ def flow_forward(
     a [E] coupling values in CSR order, drive [N, d], coef [S, S] the step-sized Runge-Kutta table (see `stages`).
     Returns (x_T [N, d], tape): the tape is a flat array of plan.tape_size for `flow_backward`, empty if not keep.
     """
-    units, flow_of = _tile_flows(layout, plan, coef, strength, x0.dtype)
+    units, (team, crew) = _Units.of(plan, coef, strength, x0.dtype), teams_for(layout, plan)
     tape = workspace.empty((plan.tape_size if keep else 0,), x0.dtype)
-    own_a, drives = taken(a, layout.entries), pack(drive, layout, plan, units.step / units.state)
-    states_now, n = pack_states(x0, layout, plan), plan.n
-
-    def integrate(number, by_rows):
-        flow = flow_of(number, by_rows)
-        x, own_drive = flow.part(states_now), flow.part(drives)
-        if keep and plan.keeps_all:
-            states, gains = flow.tape_views(flow.part(tape, plan.kept), plan.steps)
-            flow.run_forward(own_a, own_drive, plan.steps, x, states, gains)
-            return
-        for segment, (first, last) in enumerate(plan.segments):
-            if keep:
-                flow.part(tape, plan.kept)[segment * n : (segment + 1) * n] = x
-            flow.run_forward_without_tape(own_a, own_drive, last - first, x)
-
-    for_tiles(layout, plan, integrate)
-    return unpack_states(states_now, x0, layout, plan), tape
+    states = pack_states(x0, layout, plan)
+    integrate_tiles(
+        team,
+        len(plan.tiles),
+        plan.wide_tiles,
+        *widths(x0.dtype),
+        _rooms(team, plan, plan.forward_rows, x0.dtype),
+        crew,
+        layout.chunks,
+        plan,
+        plan.kept,
+        Kind.of(plan),
+        keep,
+        layout.rowptr,
+        layout.col,
+        taken(a, layout.entries, units.coupling),
+        pack(drive, layout, plan, units.step / units.state),
+        units.strength,
+        units.coef,
+        states,
+        tape,
+    )
+    return unpack_states(states, x0, layout, plan), tape
 
 
 def flow_backward(
@@ -277,22 +356,41 @@ def flow_backward(
 
     Returns (grad_x0 [N, d], grad_a [E], grad_drive [N, d], grad_strength float).
     """
-    units, flow_of = _tile_flows(layout, plan, coef, strength, grad_out.dtype)
-    own_a, t_a = taken(a, layout.entries), taken(a, layout.t_perm)
-    sums = EdgeSums(layout, plan.tiles, a, strength, plan.linear, units.step)
-    lams = pack(grad_out, layout, plan)
+    units, (team, crew) = _Units.of(plan, coef, strength, grad_out.dtype), teams_for(layout, plan)
+    sums = EdgeSums(layout, len(plan.tiles), a, strength, plan.linear, units.step)
+    lams, t_a = pack(grad_out, layout, plan), taken(a, layout.t_perm, units.t_coupling)
     drive_sums = workspace.empty(lams.shape, lams.dtype)
-    # The drive is looked at by a recomputation only.
-    drives = drive_sums if plan.keeps_all else pack(drive, layout, plan, units.step / units.state)
-
-    def pull_back(number, by_rows):
-        flow = flow_of(number, by_rows)
-        plan.part(drive_sums, flow.tile).fill(0)
-        gradients = (flow.part(lams), flow.part(drive_sums), *sums.of_tile(number))
-        for segment, (first, last) in reversed(list(enumerate(plan.segments))):
-            states, gains = flow.recall(own_a, flow.part(drives), flow.part(tape, plan.kept), segment, last - first)
-            flow.run_backward(t_a, last - first, states, gains, *gradients)
-
-    for_tiles(layout, plan, pull_back)
+    # Couplings and drive themselves are looked at by a recomputation only.
+    own_a, drives = t_a, drive_sums
+    if not plan.keeps_all:
+        own_a, drives = taken(a, layout.entries, units.coupling), pack(drive, layout, plan, units.step / units.state)
+    pull_back_tiles(
+        team,
+        len(plan.tiles),
+        plan.wide_tiles,
+        *widths(grad_out.dtype),
+        _rooms(team, plan, plan.backward_rows, grad_out.dtype),
+        crew,
+        layout.chunks,
+        layout.t_chunks,
+        plan,
+        plan.kept,
+        Kind.of(plan),
+        layout.rowptr,
+        layout.col,
+        own_a,
+        layout.t_rowptr,
+        layout.t_col,
+        t_a,
+        drives,
+        units.strength,
+        units.factor,
+        units.coef,
+        tape,
+        lams,
+        drive_sums,
+        sums.dots,
+        sums.row_strength,
+    )
     grad_a, grad_strength = sums.gradients()
     return unpack(lams, layout, plan), grad_a, unpack(drive_sums, layout, plan, units.step), grad_strength

@@ -32,7 +32,7 @@ def _row_type(dtype: np.dtype[Any], width: int) -> np.dtype[Any]:
 
 
 def rows(array: Array, width: int) -> Array:
-    """A contiguous array as a flat array of rows of `width` numbers, for `load` and `store`."""
+    """A contiguous array as a flat array of rows of `width` numbers, for :func:`pointer`."""
     return array.reshape(-1).view(_row_type(array.dtype, width))
 
 
@@ -138,6 +138,24 @@ def _store(builder, address, ty, value):
 def ahead(typingctx, items, count):
     """A pointer `count` items further on."""
     return items(items, count), _item
+
+
+@intrinsic
+def ahead_if(typingctx, wanted, items, count):
+    """The same, or None where `wanted` is None, for the compiler to see."""
+    if isinstance(wanted, types.NoneType):
+        return wanted(wanted, items, count), lambda context, builder, sig, args: context.get_dummy_value()
+
+    def codegen(context, builder, sig, args):
+        return _item(context, builder, items(items, count), args[1:])
+
+    return items(wanted, items, count), codegen
+
+
+@intrinsic
+def rows_from(typingctx, numbers, index, like):
+    """A pointer to the rows that begin at numbers[index], of as many lanes as `like` points to."""
+    return like(numbers, index, like), _item
 
 
 @intrinsic

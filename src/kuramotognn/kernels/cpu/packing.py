@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from kuramotognn.kernels.cpu.elementary import half_turns
-from kuramotognn.kernels.cpu.jit import kernel, part, share_rows
+from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import fma, lanes_at, pointer, put_lanes, rows, splat
+from kuramotognn.kernels.cpu.team import share, team_for
 from kuramotognn.kernels.cpu.workspace import workspace
 
 
@@ -40,7 +41,7 @@ def _packed(x, layout, plan, factor, turned):
     if out.size:
         shape = (layout.order, plan.columns, plan.wide_columns, rows(out, plan.unit))
         operands = (padded(x, plan).reshape(-1), *shape, out, x.dtype.type(factor), turned)
-        share_rows(_pack, layout.chunks, *operands, work=out.size)
+        _pack(team_for(out.size), layout.chunks, *operands)
     return out
 
 
@@ -49,7 +50,7 @@ def _unpacked(tiles, start, layout, plan, factor):
     if out.size:
         shape = (layout.order, plan.columns, plan.wide_columns, rows(tiles, plan.unit))
         operands = (tiles, start, *shape, out.reshape(-1), tiles.dtype.type(factor))
-        share_rows(_unpack, layout.chunks, *operands, work=out.size)
+        _unpack(team_for(out.size), layout.chunks, *operands)
     return trimmed(out, plan)
 
 
@@ -86,12 +87,12 @@ def _outward(value, start, place, like, factor):
     return out
 
 
-@kernel
-def _pack(lo, hi, x, order, d, wide, like, out, factor, turned):
+@inner
+def _pack_rows(number, worker, bounds, x, order, d, wide, like, out, factor, turned):
     """Whole rows at a time, so that each cache line is read once: first `wide` columns in tiles of two units."""
     n, unit = out.size // d, out.size // like.size
     width, source, target = pointer(like), pointer(x), pointer(out)
-    for i in range(lo, hi):
+    for i in range(bounds[number], bounds[number + 1]):
         row = order[i] * d
         for c in range(0, wide, 2 * unit):
             for half in range(c, c + 2 * unit, unit):
@@ -102,10 +103,15 @@ def _pack(lo, hi, x, order, d, wide, like, out, factor, turned):
 
 
 @kernel
-def _unpack(lo, hi, tiles, start, order, d, wide, like, out, factor):
+def _pack(team, bounds, *operands):
+    share(team, bounds.size - 1, _pack_rows, (bounds, *operands))
+
+
+@inner
+def _unpack_rows(number, worker, bounds, tiles, start, order, d, wide, like, out, factor):
     n, unit = out.size // d, out.size // like.size
     width, source, began, target = pointer(like), pointer(tiles), pointer(start), pointer(out)
-    for i in range(lo, hi):
+    for i in range(bounds[number], bounds[number + 1]):
         row = order[i] * d
         for c in range(0, wide, 2 * unit):
             for half in range(c, c + 2 * unit, unit):
@@ -114,3 +120,8 @@ def _unpack(lo, hi, tiles, start, order, d, wide, like, out, factor):
         for c in range(wide, d, unit):
             value = lanes_at(source, n * c + unit * i, width)
             put_lanes(target, row + c, _outward(value, began, row + c, width, factor))
+
+
+@kernel
+def _unpack(team, bounds, *operands):
+    share(team, bounds.size - 1, _unpack_rows, (bounds, *operands))

@@ -48,6 +48,11 @@ class FlowPlan(NamedTuple):
         return self.columns // (4 * self.unit) * 4 * self.unit
 
     @property
+    def wide_tiles(self) -> int:
+        """How many tiles are two units wide; they come first."""
+        return self.wide_columns // (2 * self.unit)
+
+    @property
     def tiles(self) -> list[Tile]:
         """All tiles, the wide ones first."""
         wide = [Tile(c, 2 * self.unit) for c in range(0, self.wide_columns, 2 * self.unit)]
@@ -60,7 +65,23 @@ class FlowPlan(NamedTuple):
 
     def tape_rows(self, steps):
         """Numbers per node and column that the adjoint of `steps` steps needs: states, and gains for kuramoto."""
-        return steps * self.stages * (1 if self.linear else 2)
+        return steps * self.stages * self.planes
+
+    @property
+    def planes(self) -> int:
+        """What neighbours see of a state: sine and cosine, or itself."""
+        return 1 if self.linear else 2
+
+    @property
+    def forward_rows(self) -> int:
+        """Scratch rows per node of a tile on its way forward: features twice, and slopes between stages."""
+        return 2 * self.planes + self.stages - 1
+
+    @property
+    def backward_rows(self) -> int:
+        """Scratch rows per node on the way back: query, sources twice, mus; with checkpoints, a segment's forward."""
+        again = 0 if self.keeps_all else 1 + self.forward_rows + self.tape_rows(self.segment)
+        return 3 * self.planes + self.stages - 1 + again
 
     @property
     def segments(self):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.jit import kernel, part, share_rows
+from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import (
     ahead,
     at,
@@ -17,6 +17,7 @@ from kuramotognn.kernels.cpu.lanes import (
     splat,
 )
 from kuramotognn.kernels.cpu.layout import AHEAD, Array, Layout
+from kuramotognn.kernels.cpu.team import share, team_for
 from kuramotognn.kernels.cpu.vectors import add_scaled, dot
 from kuramotognn.kernels.cpu.workspace import workspace
 
@@ -39,12 +40,12 @@ def _lanes_of_row(first, last, col, val, perm, dense, width, lanes):
     return acc
 
 
-@kernel
-def _product_kernel(lo, hi, rowptrs, cols, vals, perms, denses, width, wide, narrow, out):
+@inner
+def _product_rows(number, worker, bounds, rowptrs, cols, vals, perms, denses, width, wide, narrow, out):
     """out[i] = sum over entries of val[entry] * dense[col], some columns at a time."""
     col, val, perm, dense = pointer(cols), pointer(vals), pointer(perms), pointer(denses)
     many, few = pointer(wide), pointer(narrow)
-    for i in range(lo, hi):
+    for i in range(bounds[number], bounds[number + 1]):
         first, last = np.int64(rowptrs[i]), np.int64(rowptrs[i + 1])
         row, c = ahead(pointer(out), np.int64(i) * width), 0
         while c + lane_count(many) <= width:
@@ -62,12 +63,22 @@ def _product_kernel(lo, hi, rowptrs, cols, vals, perms, denses, width, wide, nar
 
 
 @kernel
-def _sampled_kernel(lo, hi, rowptr, col, left, right, width, lanes, out):
+def _multiply(team, bounds, *operands):
+    share(team, bounds.size - 1, _product_rows, (bounds, *operands))
+
+
+@inner
+def _sampled_rows(number, worker, bounds, rowptr, col, left, right, width, lanes, out):
     rows, columns, numbers = pointer(left), pointer(right), pointer(lanes)
-    for i in range(lo, hi):
+    for i in range(bounds[number], bounds[number + 1]):
         for e in range(rowptr[i], rowptr[i + 1]):
             row, column = ahead(rows, np.int64(i) * width), ahead(columns, np.int64(col[e]) * width)
             out[e] = dot(row, column, width, numbers)
+
+
+@kernel
+def _sample(team, bounds, *operands):
+    share(team, bounds.size - 1, _sampled_rows, (bounds, *operands))
 
 
 def spmm(layout: Layout, values: Array, dense: Array) -> Array:
@@ -85,7 +96,7 @@ def _product(chunks, rowptr, col, values, perm, dense):
     out = workspace.empty((rowptr.size - 1, width), dense.dtype)
     lanes = like(dense.dtype, UNITS), like(dense.dtype)
     operands = (rowptr, col, values, perm, dense.reshape(-1), width, *lanes, out.reshape(-1))
-    share_rows(_product_kernel, chunks, *operands, work=values.size * width / 2)  # Numbers read in a row come fast.
+    _multiply(team_for(values.size * width), chunks, *operands)
     return out
 
 
@@ -93,5 +104,6 @@ def sampled_product(layout: Layout, left: Array, right: Array) -> Array:
     """<left_i, right_j> for every stored entry (i, j): the gradient of `spmm` by its values; [nnz]."""
     out = workspace.empty((layout.size,), left.dtype)
     operands = (left.reshape(-1), right.reshape(-1), left.shape[1], like(left.dtype), out)
-    share_rows(_sampled_kernel, layout.chunks, layout.rowptr, layout.col, *operands)
+    team = team_for(layout.size * left.shape[1])
+    _sample(team, layout.chunks, layout.rowptr, layout.col, *operands)
     return out

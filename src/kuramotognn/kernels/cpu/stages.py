@@ -10,15 +10,17 @@ per edge: sum_j a_ij sin(x_j - x_i) = c_i (A s)_i - s_i (A c)_i) and x itself fo
 
 Units save multiplications: time counts in steps, and the states of kuramoto are in half turns, x / pi, so that whole
 ones come off exactly. Drive and strength of an integration arrive in these units. The gradients are by x itself and by
-a drive per step.
+a drive per step. The couplings of kuramoto arrive multiplied by the strength, in the units of the states on the way
+forward and of x on the way back; `factor` is the second by the first. Of the linear field, where a difference is to be
+multiplied, both ways have the couplings themselves, and `factor` is the strength.
 
 Every stage is one pass over the rows: gather the neighbours' features, form the slope, the next stage's
 state and that state's features (double buffered). The exact discrete adjoint is one pass over the rows of the
 transpose per stage, which yields the gradients of the state and of the coupling values together. Rows can be shared
 among threads within a stage, tiles for good: no sum is ever shared.
 
-Arrays belong to one tile of the columns and are flat arrays of its rows (:func:`lanes.rows`), here with the shape that
-is meant; P = 2 features for kuramoto, 1 for linear:
+Arrays belong to one tile of the columns; they are pointers to its rows, here with the shape that is meant; P = 2
+features for kuramoto, 1 for linear:
     x [N]                  the state at the beginning of the step
     states [slots, N]      the tape: slot m = n*S + s holds the input of stage s of step n
     gains [slots, N]       s (A s) + c (A c) of every stage, all that the adjoint needs besides the states; None for the
@@ -34,7 +36,7 @@ one stage (euler) the only weight is 1 and not looked at.
 import numpy as np
 
 from kuramotognn.kernels.cpu.elementary import sincos_pi
-from kuramotognn.kernels.cpu.jit import kernel, part
+from kuramotognn.kernels.cpu.jit import inner, part
 from kuramotognn.kernels.cpu.lanes import (
     ahead,
     at,
@@ -42,7 +44,6 @@ from kuramotognn.kernels.cpu.lanes import (
     increase,
     increase_four,
     opaque,
-    pointer,
     prefetch,
     put,
     put_past,
@@ -92,63 +93,19 @@ def _gather_pair(first, last, col, val, features):
 
 
 @part
-def _interaction(i, rowptr, col, val, features, gains, place, keep):
-    """The interaction of node i; its gain goes to gains[place] if it is to be kept."""
+def _slope(i, rowptr, col, val, drive, strength, features, gains, place, keep):
+    """drive + strength * interaction of node i; its gain goes to gains[place] if it is to be kept."""
     first, last = np.int64(at(rowptr, i)), np.int64(at(rowptr, i + 1))
     if gains is None:
         interaction = _gather(first, last, col, val, features) - at(features, i)
+        slope = fma(splat(drive, strength), interaction, at(drive, i))
     else:
         a_sin, a_cos = _gather_pair(first, last, col, val, features)
         sin, cos = at(features, 2 * i), at(features, 2 * i + 1)
         if keep:
             put_past(gains, place, fma(sin, a_sin, cos * a_cos))
-        interaction = fma(cos, a_sin, -(sin * a_cos))
-    return interaction
-
-
-@part
-def _forward_rows(
-    m,
-    more,
-    lo,
-    hi,
-    n,
-    keep,
-    rowptr,
-    col,
-    val,
-    drive,
-    strength,
-    stages,
-    coef,
-    x,
-    states,
-    gains,
-    features,
-    slopes,
-):
-    stage, side = m % stages, m % 2
-    weights, own_weight = ahead(coef, stage * stages), splat(drive, at(coef, stage * stages + stage))
-    planes = 1 if gains is None else 2
-    seen, shown = ahead(features, side * planes * n), ahead(features, (1 - side) * planes * n)
-    for i in range(lo, hi):
-        interaction = _interaction(i, rowptr, col, val, seen, gains, m * n + i, keep)
-        slope = fma(splat(drive, strength), interaction, at(drive, i))
-        if slopes is None:
-            following = at(x, i) + slope  # Not (x + drive) + ...: what is large is to be rounded once.
-            put(x, i, following)
-        else:
-            following = fma(own_weight, slope, at(x, i))
-            for j in range(stage):
-                following = fma(splat(drive, at(weights, j)), at(slopes, j * n + i), following)
-            if stage < stages - 1:
-                put(slopes, stage * n + i, slope)
-            else:
-                put(x, i, following)
-        if more:
-            if keep:
-                put_past(states, (m + 1) * n + i, following)
-            _show(following, i, shown, gains)
+        slope = fma(cos, a_sin, fma(-sin, a_cos, at(drive, i)))
+    return slope
 
 
 @part
@@ -219,7 +176,7 @@ def _pull_kuramoto_entry(e, col, val, sources, sin, cos, acc_cos, acc_sin):
 
 @part
 def _pull_kuramoto(first, last, col, val, sources, sin, cos, dots):
-    """c (A^T (c k))_j + s (A^T (s k))_j, and dots[e] += <(c k)_i, s_j> - <(s k)_i, c_j> for its entries."""
+    """A^T (c k) and A^T (s k) of row j, and dots[e] += <(c k)_i, s_j> - <(s k)_i, c_j> for its entries."""
     acc_c = splat(sources, 0)
     acc_s = acc_c
     for e in range(first, _fours(first, last), 4):
@@ -233,30 +190,34 @@ def _pull_kuramoto(first, last, col, val, sources, sin, cos, dots):
         acc_c, acc_s, product = _pull_kuramoto_entry(e, col, val, sources, sin, cos, acc_c, acc_s)
         increase(dots, e, total(product))
         e = opaque(e + 1)
-    return fma(cos, acc_c, sin * acc_s)
+    return acc_c, acc_s
 
 
 @part
 def _pull(j, t_rowptr, t_col, t_val, query, sources, gains, dots):
-    """What the neighbours' kappas add to the gradient by x_j of <kappa, interaction>; adds to dots."""
+    """(s_j, c_j, A^T (c k), A^T (s k)) of row j, or (x_j, x_j, A^T k, A^T k) where linear; adds to dots."""
     first, last = np.int64(at(t_rowptr, j)), np.int64(at(t_rowptr, j + 1))
     if gains is None:
-        pulled = _pull_linear(first, last, t_col, t_val, sources, at(query, j), dots)
+        sin = cos = at(query, j)
+        by_cos = by_sin = _pull_linear(first, last, t_col, t_val, sources, sin, dots)
     else:
         sin, cos = at(query, 2 * j), at(query, 2 * j + 1)
-        pulled = _pull_kuramoto(first, last, t_col, t_val, sources, sin, cos, dots)
-    return pulled
+        by_cos, by_sin = _pull_kuramoto(first, last, t_col, t_val, sources, sin, cos, dots)
+    return sin, cos, by_cos, by_sin
 
 
 @part
-def _pull_own(j, pulled, kappa, query, gains, place, row_strength):
-    """The same with what its own kappa adds; where linear, adds to row_strength."""
+def _add_pulled(start, pulled, kappa, factor, j, gains, place, row_strength):
+    """start + the gradient by x_j of <kappa, strength * interaction>; where linear, adds to row_strength."""
+    sin, cos, by_cos, by_sin = pulled
     if gains is None:
-        pulled = pulled - kappa
-        increase(row_strength, j, np.float64(total(pulled * at(query, j))))
+        change = by_cos - kappa
+        increase(row_strength, j, np.float64(total(change * sin)))
+        added = fma(splat(start, factor), change, start)
     else:
-        pulled = fma(-at(gains, place), kappa, pulled)
-    return pulled
+        own = fma(-at(gains, place), splat(start, factor) * kappa, start)
+        added = fma(cos, by_cos, fma(sin, by_sin, own))
+    return added
 
 
 @part
@@ -267,17 +228,86 @@ def _expect(states, gains, j, slot):
         prefetch(gains, slot + j, 1)
 
 
-@part
-def _backward_rows(
-    m,
-    side,
+# What the drivers call for an integration: stages [first, last) of rows [lo, hi).
+
+
+@inner
+def show(lo, hi, keep, x, states, features, gains):
+    """What neighbours see of the state, which is the first on the tape."""
+    for i in range(lo, hi):
+        if keep:
+            put_past(states, i, at(x, i))
+        _show(at(x, i), i, features, gains)
+
+
+@inner
+def forward(
+    first,
+    last,
+    passes,
+    lo,
+    hi,
+    n,
+    keep,
+    rowptr,
+    col,
+    val,
+    drive,
+    strength,
+    stages,
+    coef,
+    x,
+    states,
+    gains,
+    features,
+    slopes,
+):
+    """Some of all `passes` stages, for some rows."""
+    for m in range(first, last):
+        stage, side, more = m % stages, m % 2, m + 1 < passes
+        weights, own_weight = ahead(coef, stage * stages), splat(drive, at(coef, stage * stages + stage))
+        planes = 1 if gains is None else 2
+        seen, shown = ahead(features, side * planes * n), ahead(features, (1 - side) * planes * n)
+        for i in range(lo, hi):
+            slope = _slope(i, rowptr, col, val, drive, strength, seen, gains, m * n + i, keep)
+            if slopes is None:
+                following = at(x, i) + slope  # Not (x + drive) + ...: what is large is to be rounded once.
+                put(x, i, following)
+            else:
+                following = fma(own_weight, slope, at(x, i))
+                for j in range(stage):
+                    following = fma(splat(drive, at(weights, j)), at(slopes, j * n + i), following)
+                if stage < stages - 1:
+                    put(slopes, stage * n + i, slope)
+                else:
+                    put(x, i, following)
+            if more:
+                if keep:
+                    put_past(states, (m + 1) * n + i, following)
+                _show(following, i, shown, gains)
+    settle()
+
+
+@inner
+def show_adjoint(lo, hi, n, stages, coef, x, gains, lam, mus, query, sources):
+    """The features for the first adjoint pass, that of the last stage, which began at x."""
+    for j in range(lo, hi):
+        kappa = _slope_gradient(coef, stages, stages - 1, at(lam, j), j, n, mus)
+        _show_adjoint(at(x, j), kappa, j, query, sources, gains)
+
+
+@inner
+def backward(
+    first,
+    last,
+    passes,
     lo,
     hi,
     n,
     t_rowptr,
     t_col,
     t_val,
-    strength,
+    factor,
     stages,
     coef,
     states,
@@ -290,161 +320,56 @@ def _backward_rows(
     dots,
     row_strength,
 ):
-    stage, before, strengths = m % stages, ahead(states, (m - 1) * n), splat(lam, strength)
-    planes, earlier = 1 if gains is None else 2, stage - 1 if stage > 0 else stages - 1
-    seen, shown = ahead(sources, side * planes * n), ahead(sources, (1 - side) * planes * n)
-    for j in range(lo, hi):
-        _expect(before, gains, j + ROWS_AHEAD, m * n)
-        pulled = _pull(j, t_rowptr, t_col, t_val, query, seen, gains, dots)
-        lam_j = at(lam, j)  # Not before: all registers are taken while neighbours are pulled.
-        kappa = _slope_gradient(coef, stages, stage, lam_j, j, n, mus)
-        put(grad_drive, j, at(grad_drive, j) + kappa)
-        pulled = _pull_own(j, pulled, kappa, query, gains, m * n + j, row_strength)
-        if mus is None:
-            lam_j = fma(strengths, pulled, lam_j)
-            put(lam, j, lam_j)
-        elif stage > 0:
-            put(mus, (stage - 1) * n + j, strengths * pulled)
-        else:
-            lam_j = fma(strengths, pulled, lam_j)
-            for r in range(stages - 1):
-                lam_j = lam_j + at(mus, r * n + j)
-            put(lam, j, lam_j)
-        if m > 0:
-            kappa = _slope_gradient(coef, stages, earlier, lam_j, j, n, mus)
-            _show_adjoint(at(before, j), kappa, j, query, shown, gains)
-
-
-# What the drivers call for an integration: stages [first, last) of rows [lo, hi).
-
-
-@kernel
-def show(lo, hi, keep, x, states, features, gains):
-    """What neighbours see of the state, which is the first on the tape."""
-    state, tape, seen, kept = pointer(x), pointer(states), pointer(features), pointer(gains)
-    for i in range(lo, hi):
-        if keep:
-            put_past(tape, i, at(state, i))
-        _show(at(state, i), i, seen, kept)
-
-
-@kernel
-def forward(
-    first, last, passes, lo, hi, keep, rowptr, col, val, drive, strength, coef, x, states, gains, features, slopes
-):
-    """Some of all `passes` stages, for some rows."""
-    n, stages, kept = drive.size, coef.shape[0], pointer(gains)
-    for m in range(first, last):
-        _forward_rows(
-            m,
-            m + 1 < passes,
-            lo,
-            hi,
-            n,
-            keep,
-            pointer(rowptr),
-            pointer(col),
-            pointer(val),
-            pointer(drive),
-            strength,
-            stages,
-            pointer(coef),
-            pointer(x),
-            pointer(states),
-            kept,
-            pointer(features),
-            pointer(slopes),
-        )
-    settle()
-
-
-@kernel
-def show_adjoint(lo, hi, coef, slot, states, gains, lam, mus, query, sources):
-    """The features for the first adjoint pass, that of the last stage."""
-    n, stages, kept = lam.size, coef.shape[0], pointer(gains)
-    x, lams = ahead(pointer(states), slot * n), pointer(lam)
-    for j in range(lo, hi):
-        kappa = _slope_gradient(pointer(coef), stages, stages - 1, at(lams, j), j, n, pointer(mus))
-        _show_adjoint(at(x, j), kappa, j, pointer(query), pointer(sources), kept)
-
-
-@kernel
-def backward(
-    first,
-    last,
-    passes,
-    lo,
-    hi,
-    t_rowptr,
-    t_col,
-    t_val,
-    strength,
-    coef,
-    states,
-    gains,
-    lam,
-    mus,
-    query,
-    sources,
-    grad_drive,
-    dots,
-    row_strength,
-):
     """The adjoint of some of all `passes` stages, counted from the last one, for some rows of the transpose."""
-    n, stages, kept = lam.size, coef.shape[0], pointer(gains)
     for back in range(first, last):
-        _backward_rows(
-            passes - 1 - back,
-            back % 2,
-            lo,
-            hi,
-            n,
-            pointer(t_rowptr),
-            pointer(t_col),
-            pointer(t_val),
-            strength,
-            stages,
-            pointer(coef),
-            pointer(states),
-            kept,
-            pointer(lam),
-            pointer(mus),
-            pointer(query),
-            pointer(sources),
-            pointer(grad_drive),
-            pointer(dots),
-            pointer(row_strength),
-        )
+        m, side = passes - 1 - back, back % 2
+        stage, before = m % stages, ahead(states, (m - 1) * n)
+        planes, earlier = 1 if gains is None else 2, stage - 1 if stage > 0 else stages - 1
+        seen, shown = ahead(sources, side * planes * n), ahead(sources, (1 - side) * planes * n)
+        for j in range(lo, hi):
+            _expect(before, gains, j + ROWS_AHEAD, m * n)
+            pulled = _pull(j, t_rowptr, t_col, t_val, query, seen, gains, dots)
+            lam_j = at(lam, j)  # Not before: all registers are taken while neighbours are pulled.
+            kappa = _slope_gradient(coef, stages, stage, lam_j, j, n, mus)
+            put(grad_drive, j, at(grad_drive, j) + kappa)
+            if mus is None:
+                lam_j = _add_pulled(lam_j, pulled, kappa, factor, j, gains, m * n + j, row_strength)
+                put(lam, j, lam_j)
+            elif stage > 0:
+                mu = _add_pulled(splat(lam, 0), pulled, kappa, factor, j, gains, m * n + j, row_strength)
+                put(mus, (stage - 1) * n + j, mu)
+            else:
+                lam_j = _add_pulled(lam_j, pulled, kappa, factor, j, gains, m * n + j, row_strength)
+                for r in range(stages - 1):
+                    lam_j = lam_j + at(mus, r * n + j)
+                put(lam, j, lam_j)
+            if m > 0:
+                kappa = _slope_gradient(coef, stages, earlier, lam_j, j, n, mus)
+                _show_adjoint(at(before, j), kappa, j, query, shown, gains)
 
 
 # One field and its gradient, for rows [lo, hi) of a tile.
 
 
-@kernel
+@inner
 def field_rows(lo, hi, keep, rowptr, col, val, drive, strength, features, gains, out):
     """out = drive + strength * interaction."""
-    seen, kept, constant, value = pointer(features), pointer(gains), pointer(drive), pointer(out)
     for i in range(lo, hi):
-        interaction = _interaction(i, pointer(rowptr), pointer(col), pointer(val), seen, kept, i, keep)
-        put(value, i, fma(splat(seen, strength), interaction, at(constant, i)))
+        put(out, i, _slope(i, rowptr, col, val, drive, strength, features, gains, i, keep))
     settle()
 
 
-@kernel
+@inner
 def field_show_adjoint(lo, hi, x, grad, query, sources, gains):
     """What neighbours see of state and upstream gradient."""
-    state, kappa, kept = pointer(x), pointer(grad), pointer(gains)
     for j in range(lo, hi):
-        _show_adjoint(at(state, j), at(kappa, j), j, pointer(query), pointer(sources), kept)
+        _show_adjoint(at(x, j), at(grad, j), j, query, sources, gains)
 
 
-@kernel
-def field_adjoint(lo, hi, t_rowptr, t_col, t_val, strength, grad, query, sources, gains, dots, row_strength, grad_x):
+@inner
+def field_adjoint(lo, hi, t_rowptr, t_col, t_val, factor, grad, query, sources, gains, dots, row_strength, grad_x):
     """grad_x = the field's vjp of grad; adds to dots and row_strength."""
-    own, seen, kept = pointer(query), pointer(sources), pointer(gains)
-    rowptr, col, val = pointer(t_rowptr), pointer(t_col), pointer(t_val)
-    edges, strengths = pointer(dots), pointer(row_strength)
     for j in range(lo, hi):
-        pulled = _pull(j, rowptr, col, val, own, seen, kept, edges)
-        pulled = _pull_own(j, pulled, at(pointer(grad), j), own, kept, j, strengths)
-        put(pointer(grad_x), j, splat(own, strength) * pulled)
+        pulled = _pull(j, t_rowptr, t_col, t_val, query, sources, gains, dots)
+        value = _add_pulled(splat(query, 0), pulled, at(grad, j), factor, j, gains, j, row_strength)
+        put(grad_x, j, value)

@@ -1,55 +1,152 @@
-"""A team of threads: torch's own OpenMP team where it can be had, threads of ours elsewhere.
+"""Teams of threads that kernels share their work with: torch's own where they can be had, threads of ours elsewhere.
 
 After each of its operators torch's idle threads spin for milliseconds, so as to start the next one at once. A second
 pool would have to share the cores with them just then. GNU OpenMP's ``GOMP_parallel`` in the library that torch has
-loaded hands work to the very threads that spin.
+loaded hands work to the very threads that spin, in a few microseconds: compiled code calls it, not the interpreter.
+
+Shares never add to the same number, so the bits do not depend on how many threads there are.
 """
 
 import ctypes
+import math
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
-_Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+__all__ = ["Team", "share", "team_for", "thread_count"]
+
+WORTH_SHARING = 30_000  # Numbers to be touched that are worth waking the other threads for: ten microseconds of work.
 
 
-class _Teams:
-    """What this process can run teams with."""
+class Team(NamedTuple):
+    """Who does the work of a kernel."""
+
+    launch: int  # address of a function like GOMP_parallel
+    threads: int
+
+    def alone(self) -> "Team":
+        """Nobody but the thread that asks."""
+        return self._replace(threads=1)
+
+
+def thread_count() -> int:
+    """As many threads as torch uses: one setting for the whole process."""
+    return torch.get_num_threads()
+
+
+def team_for(work: float = math.inf) -> Team:
+    """For a kernel that touches so many numbers."""
+    return Team(_launchers.address, thread_count() if work > WORTH_SHARING else 1)
+
+
+@intrinsic
+def share(typingctx, team, count, function, operands):
+    """Call ``function(number, worker, *operands)`` for every number below `count`, on the threads of a team.
+
+    A compiled function that must not raise; whoever is free takes the next number. Workers are numbered from 0 on.
+    """
+    inner = typingctx.resolve_function_type(function, (types.int64, types.int64, *operands.types), {})
+
+    def codegen(context, builder, sig, args):
+        compiled = function.dispatcher.get_compile_result(inner)
+        context.active_code_library.add_linking_library(compiled.library)
+        launch, threads = (builder.extract_value(args[0], place) for place in range(2))
+        # What the members see: the next number, the next worker, the count, the operands.
+        job = cgutils.alloca_once(builder, ir.LiteralStructType([_LONG, _LONG, _LONG, args[3].type]))
+        for place, value in enumerate((_LONG(0), _LONG(0), args[1], args[3])):
+            builder.store(value, _field(builder, job, place))
+        name = f"{builder.function.name}.member{len(builder.module.functions)}"
+        member = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [_BYTES]), name)
+        member.linkage = "internal"
+        _member(context, member, job.type, compiled.fndesc, inner, len(operands))
+        data, several = builder.bitcast(job, _BYTES), builder.icmp_signed(">", threads, threads.type(1))
+        with builder.if_else(several) as (together, alone):
+            with together:
+                kind = ir.FunctionType(ir.VoidType(), [member.type, _BYTES, _WORD, _WORD])
+                start = builder.inttoptr(launch, kind.as_pointer())
+                builder.call(start, [member, data, builder.trunc(threads, _WORD), _WORD(0)])
+            with alone:
+                builder.call(member, [data])
+        return context.get_dummy_value()
+
+    return types.void(team, types.int64, function, operands), codegen
+
+
+_WORD, _LONG, _BYTES = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
+
+
+def _field(builder, job, place):
+    return builder.gep(job, [_WORD(0), _WORD(place)])
+
+
+def _member(context, member, kind, called, signature, operand_count):
+    """The body of what each thread runs: take numbers until there are none."""
+    entry, ask, work, leave = (member.append_basic_block(name) for name in ("entry", "ask", "work", "leave"))
+    builder = ir.IRBuilder(entry)
+    job = builder.bitcast(member.args[0], kind)
+    worker = builder.atomic_rmw("add", _field(builder, job, 1), _LONG(1), "monotonic")
+    count, operands = (builder.load(_field(builder, job, place)) for place in (2, 3))
+    builder.branch(ask)
+    builder.position_at_end(ask)
+    number = builder.atomic_rmw("add", _field(builder, job, 0), _LONG(1), "monotonic")
+    builder.cbranch(builder.icmp_signed("<", number, count), work, leave)
+    builder.position_at_end(work)
+    values = [number, worker, *(builder.extract_value(operands, place) for place in range(operand_count))]
+    if isinstance(signature.args[-1], types.StarArgTuple | types.StarArgUniTuple):
+        fixed = len(signature.args) - 1
+        values[fixed:] = [context.make_tuple(builder, signature.args[-1], values[fixed:])]
+    context.call_internal_no_propagate(builder, called, signature, values)
+    builder.branch(ask)
+    builder.position_at_end(leave)
+    builder.ret_void()
+
+
+_Work = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_Launch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
+
+
+class _Launchers:
+    """What this process can start teams with."""
 
     def __init__(self) -> None:
         self.gomp = _loaded_gomp()
         self.pool: ThreadPoolExecutor | None = None
+        self.own = _Launch(self._start)
+
+    @property
+    def address(self) -> int:
+        """Where the function is that starts a team."""
+        address = ctypes.cast(self.gomp.GOMP_parallel if self.gomp else self.own, ctypes.c_void_p).value
+        assert address is not None
+        return address
+
+    def _start(self, work: int, data: int, threads: int, _: int) -> None:
+        """What GOMP_parallel does, by threads of ours."""
+        if self.pool is None:
+            self.pool = ThreadPoolExecutor(max_workers=64, thread_name_prefix="kuramotognn")
+        others = [self.pool.submit(_Work(work), data) for _ in range(threads - 1)]
+        _Work(work)(data)
+        for other in others:
+            other.result()
 
     def forget_threads(self) -> None:
         """A forked child has none of its parent's threads, and GNU OpenMP hangs in it."""
         self.gomp = self.pool = None
 
 
-def run_team(work: Callable[[], None], threads: int) -> None:
-    """Run ``work`` once on each of ``threads`` threads, this one among them, and wait for all. It must not raise."""
-    if _teams.gomp is not None:
-        _teams.gomp.GOMP_parallel(_Callback(lambda _: work()), None, threads, 0)
-        return
-    if _teams.pool is None:
-        _teams.pool = ThreadPoolExecutor(max_workers=64, thread_name_prefix="kuramotognn")
-    others = [_teams.pool.submit(work) for _ in range(threads - 1)]
-    work()
-    for other in others:
-        other.result()
-
-
 def _loaded_gomp() -> ctypes.CDLL | None:
     """The GNU OpenMP library beside torch's own, which torch has loaded; None where torch came without one."""
     for path in sorted((Path(torch.__file__).parent / "lib").glob("libgomp*.so*")):
-        gomp = ctypes.CDLL(str(path))
-        gomp.GOMP_parallel.argtypes = [_Callback, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
-        gomp.GOMP_parallel.restype = None
-        return gomp
+        return ctypes.CDLL(str(path))
     return None
 
 
-_teams = _Teams()
-os.register_at_fork(after_in_child=_teams.forget_threads)
+_launchers = _Launchers()
+os.register_at_fork(after_in_child=_launchers.forget_threads)
