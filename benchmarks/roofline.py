@@ -8,7 +8,7 @@ import torch
 from benchmarks.timing import once
 from benchmarks.workloads import Workload
 from kuramotognn.kernels.cpu import AHEAD, plan_flow
-from kuramotognn.kernels.cpu.flow import place_of, widths
+from kuramotognn.kernels.cpu.flow import in_lanes, rooms_for, widths
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import ahead, at, fma, pointer, prefetch, put, rows, rows_from, splat
 from kuramotognn.kernels.cpu.team import share, team_for
@@ -67,24 +67,16 @@ def _move(n, sweeps, rowptr, entries, features, x, constant):
             put(shown, 2 * i + 1, c)
 
 
+@in_lanes
 @part
-def _move_columns(start, width, n, sweeps, rowptr, col, features, states, drive):
+def _move_columns(number, start, width, room, n, sweeps, rowptr, col, features, states, drive):
     all_rows = rows_from(pointer(features), 4 * n * start, width), rows_from(pointer(states), 2 * n * start, width)
     _move(n, sweeps, rowptr, pointer(col), *all_rows, rows_from(pointer(drive), n * start, width))
 
 
-@inner
-def _move_tile(number, worker, wide_tiles, unit, wide, narrow, *operands):
-    start = place_of(number, wide_tiles, unit)
-    if number < wide_tiles:
-        _move_columns(start, pointer(wide), *operands)
-    else:
-        _move_columns(start, pointer(narrow), *operands)
-
-
 @kernel
 def _move_tiles(team, tiles, *operands):
-    share(team, tiles, _move_tile, operands)
+    share(team, tiles, _move_columns, operands)
 
 
 def moving(work: Workload, sweeps: int) -> float:
@@ -94,9 +86,10 @@ def moving(work: Workload, sweeps: int) -> float:
     """
     rowptr, col = (tensor.numpy() for tensor in work.graph.pattern.flow_layout[:2])
     plan = plan_flow(work.graph.num_nodes, work.x.size(1), sweeps, 1)
-    columns = (np.zeros(count * plan.n * plan.columns, np.float32) for count in (4, 2, 1))
-    shape = (plan.wide_tiles, plan.unit, *widths(np.dtype(np.float32)), plan.n, sweeps, rowptr, col)
-    operands = (team_for(), len(plan.tiles), *shape, *columns)
+    columns = tuple(np.zeros(count * plan.n * plan.columns, np.float32) for count in (4, 2, 1))
+    team, kind = team_for(), np.dtype(np.float32)
+    shape = (plan.cut, *widths(plan.cut, kind), rooms_for(team, plan, 0, kind), plan.n, sweeps, rowptr, col)
+    operands = (team, plan.cut.count, *shape, *columns)
     _move_tiles(*operands)
     return min(once(lambda: _move_tiles(*operands)) for _ in range(3)) / sweeps
 

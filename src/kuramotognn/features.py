@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kuramotognn.graph import Pattern
-from kuramotognn.kernels import row_normalise, spmm
+from kuramotognn.kernels import affine as sparse_affine
+from kuramotognn.kernels import row_normalise
 from kuramotognn.typing import Index, Nodes
 
 SPARSE_BELOW = 0.1
@@ -159,5 +160,4 @@ def affine(x: Features, weight: Tensor, bias: Tensor | None) -> Nodes:
     """``x @ weight.T + bias`` for dense or sparse features."""
     if isinstance(x, Tensor):
         return F.linear(x, weight, bias)
-    product = spmm(x.pattern, x.values, weight.t())
-    return product if bias is None else product + bias
+    return sparse_affine(x.pattern, x.values, weight, bias)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,8 +15,22 @@ from torch import Tensor
 
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Index, Nodes
 
+if TYPE_CHECKING:
+    from kuramotognn.kernels.cpu import Layout
+
 REORDER_FROM = 1024
 """Rows from which on the fused flows renumber the nodes: below, a tile fits the first-level cache in any order."""
+
+
+class LayoutTensors(list[Tensor]):
+    """The tensors of a :class:`kuramotognn.kernels.cpu.Layout`, as the fused operators take it."""
+
+    @cached_property
+    def arrays(self) -> Layout:
+        """The same memory for compiled kernels; making it anew for each call took longer than some of them."""
+        from kuramotognn.kernels.cpu import Layout  # Compiled code is for those who run it.
+
+        return Layout(*(tensor.numpy() for tensor in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,18 +65,18 @@ class Pattern:
         )
 
     @cached_property
-    def layout(self) -> list[Tensor]:
-        """The pattern for the fused kernels (:class:`kuramotognn.kernels.cpu.Layout`), in the order of its rows."""
-        from kuramotognn.kernels.cpu import AHEAD, balanced_chunks  # Compiled code is for those who run it.
+    def layout(self) -> LayoutTensors:
+        """The pattern for the fused kernels, in the order of its rows."""
+        from kuramotognn.kernels.cpu import AHEAD, balanced_chunks
 
         rowptr, t_rowptr = self.rowptr.int(), self.transposed_rowptr.int()
         shares = [torch.from_numpy(balanced_chunks(pointers.numpy())) for pointers in (rowptr, t_rowptr)]
         same = [torch.arange(count, dtype=torch.int32) for count in (self.num_rows, self.num_entries)]
         col, t_col = (F.pad(ends.int(), (0, AHEAD)) for ends in (self.col, self.row[self.transpose]))
-        return [rowptr, col, t_rowptr, t_col, self.transpose.int(), *shares, *same]
+        return LayoutTensors([rowptr, col, t_rowptr, t_col, self.transpose.int(), *shares, *same])
 
     @cached_property
-    def flow_layout(self) -> list[Tensor]:
+    def flow_layout(self) -> LayoutTensors:
         """The layout of a square pattern with neighbours near each other, for kernels that copy states into tiles.
 
         Reverse Cuthill–McKee makes flows on large graphs up to a fifth faster (docs/performance.md).
@@ -75,9 +90,11 @@ class Pattern:
         position = torch.argsort(order)
         row, col = position[self.row], position[self.col]
         entries = torch.argsort(row * self.num_cols + col)
-        moved = Pattern.from_sorted(row[entries], col[entries], *shape).layout
-        moved[4] = entries[moved[4].long()].int()
-        return [*moved[:7], order.int(), entries.int()]
+        rowptr, own, t_rowptr, t_own, t_perm, *shares = Pattern.from_sorted(row[entries], col[entries], *shape).layout[
+            :7
+        ]
+        placed = entries[t_perm.long()].int()
+        return LayoutTensors([rowptr, own, t_rowptr, t_own, placed, *shares, order.int(), entries.int()])
 
     @property
     def num_entries(self) -> int:

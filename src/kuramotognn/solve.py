@@ -287,7 +287,7 @@ def _fixed_steps(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:
         theta = t / h - step
         states.append(x if theta < 1e-9 else _between(f, x, step, theta, h))
     # A sum is not finite when one of its terms is not, and is cheaper than looking at each.
-    if not torch.isfinite(states[-1].detach().sum()) and not torch.isfinite(states[-1]).all():
+    if not math.isfinite(states[-1].detach().sum().item()) and not torch.isfinite(states[-1]).all():
         # Looking for the step that went wrong only when one did keeps the check out of every healthy step.
         _locate_divergence(f, x0, h)
     return torch.stack(states) if len(states) > 1 else states[0].unsqueeze(0)

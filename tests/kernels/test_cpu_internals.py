@@ -287,11 +287,11 @@ def test_segments_cover_every_step_once(n: int, d: int, steps: int, stages: int,
 @given(st.integers(1, 400), st.sampled_from([np.float32, np.float64]))
 def test_tiles_cover_every_column_once_and_two_threads_share_them_evenly(d: int, dtype: type) -> None:
     plan = plan_flow(3, d, 1, 1, dtype=dtype)
-    columns = [c for tile in plan.tiles for c in range(tile.start, tile.start + tile.width)]
+    columns = [c for tile in plan.cut.tiles for c in range(tile.start, tile.start + tile.width)]
     assert columns == list(range(plan.columns))
     assert d <= plan.columns < d + unit(dtype)
     loads = [0, 0]
-    for tile in plan.tiles:  # Whoever is free takes the next one.
+    for tile in plan.cut.tiles:  # Whoever is free takes the next one.
         loads[loads.index(min(loads))] += tile.width
     assert max(loads) - min(loads) <= unit(dtype)
 

@@ -17,7 +17,7 @@ import kuramotognn.kernels.cpu.flow as cpu_flow
 from kuramotognn import Dynamics, Graph, KuramotoDynamics, KuramotoGNN, Solver, SolverError, integrate
 from kuramotognn.fields import DiffusionDynamics
 from kuramotognn.graph import Pattern
-from kuramotognn.kernels import Backend, CoupledSystem, attention, fused, spmm, use_backend
+from kuramotognn.kernels import Backend, CoupledSystem, affine, attention, fused, spmm, use_backend
 from kuramotognn.kernels.reference import attention_per_edge, kuramoto_per_edge
 from kuramotognn.solve import TABLEAUX
 from tests.conftest import graphs, ring
@@ -253,7 +253,7 @@ def flow_arguments(graph: Graph, dtype: torch.dtype, linear: bool, *, steps: int
     if not keep:
         inputs = [tensor.detach() for tensor in inputs]
     coefficients = TABLEAUX["rk4"].coefficients(0.1)
-    return (graph.pattern.layout, *inputs, linear, coefficients, steps, memory, keep)
+    return (list(graph.pattern.layout), *inputs, linear, coefficients, steps, memory, keep)
 
 
 @LINEAR
@@ -486,7 +486,7 @@ def test_bits_of_a_sparse_product_do_not_depend_on_threads_or_runs(
 
 def sample_arguments(name: str, dtype: torch.dtype, linear: bool) -> tuple:
     graph = ring(5)
-    layout = graph.pattern.layout
+    layout = list(graph.pattern.layout)
     inputs, _ = flow_inputs(graph, 3, 0, dtype)
     keys = leaves(normal(0, 5, 2, 3, dtype=dtype), normal(1, 5, 2, 3, dtype=dtype))
     return {
@@ -496,6 +496,8 @@ def sample_arguments(name: str, dtype: torch.dtype, linear: bool) -> tuple:
         "flow without tape": lambda: flow_arguments(graph, dtype, linear, steps=2, memory=1, keep=False),
         "attention": lambda: (layout, *keys, inputs[0]),
         "spmm": lambda: (layout, inputs[0], inputs[1]),
+        "affine": lambda: (layout, inputs[0], *leaves(normal(0, 3, 5, dtype=dtype), normal(1, 3, dtype=dtype))),
+        "affine without bias": lambda: (layout, inputs[0], *leaves(normal(0, 3, 5, dtype=dtype)), None),
     }[name]()
 
 
@@ -512,6 +514,8 @@ def sample_arguments(name: str, dtype: torch.dtype, linear: bool) -> tuple:
         ("flow without tape", False),
         ("attention", False),
         ("spmm", False),
+        ("affine", False),
+        ("affine without bias", False),
     ],
 )
 def test_operators_pass_torchs_own_check(name: str, linear: bool, dtype: torch.dtype) -> None:
@@ -652,6 +656,10 @@ def test_operands_that_do_not_belong_together_are_refused(backend: Backend) -> N
             spmm(graph.pattern, a, x[:2])
         with pytest.raises(ValueError, match=r"values must have shape \[8\], got \[3\]"):
             spmm(graph.pattern, a[:3], x)
+        with pytest.raises(ValueError, match=r"the weight must have shape \[3, 4\], got \[3, 2\]"):
+            affine(graph.pattern, a, x.t()[:, :2], None)
+        with pytest.raises(ValueError, match=r"the bias must have shape \[3\], got \[2\]"):
+            affine(graph.pattern, a, x.t(), x[0, :2])
 
 
 @DTYPES
@@ -720,6 +728,54 @@ def test_sparse_product_gives_one_gradient_without_the_other(wanted: int) -> Non
     matrix = torch.zeros(5, 5, dtype=torch.float64).index_put((graph.pattern.row, graph.pattern.col), inputs[0])
     expected = with_gradients(matrix @ inputs[1], [inputs[wanted]], normal(1, 5, 3))
     all_near(with_gradients(spmm(graph.pattern, *inputs), [inputs[wanted]], normal(1, 5, 3)), expected, 1e-12)
+
+
+@DTYPES
+@settings(max_examples=60)
+@given(patterns(), CHANNELS, st.integers(0, 99), st.booleans(), st.booleans())
+def test_sparse_affine_map_is_the_dense_one(
+    dtype: torch.dtype, pattern: Pattern, channels: int, seed: int, biased: bool, of_values: bool
+) -> None:
+    """With the gradients of weight and bias, and those of the values where they are asked for."""
+    values = normal(seed, pattern.num_entries, dtype=dtype)
+    parameters = [normal(seed + 1, channels, pattern.num_cols), *([normal(seed + 2, channels)] if biased else [])]
+    upstream = normal(seed + 3, pattern.num_rows, channels, dtype=dtype)
+
+    def run(kind: torch.dtype, compute: Callable[..., Tensor]) -> list[Tensor]:
+        inputs = leaves(values, *parameters, dtype=kind)
+        if not of_values:
+            inputs[0] = inputs[0].detach()
+        wanted = [each for each in inputs if each.requires_grad]
+        return with_gradients(compute(*inputs), wanted, upstream.to(kind))
+
+    def dense(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        matrix = values.new_zeros(pattern.num_rows, pattern.num_cols).index_put((pattern.row, pattern.col), values)
+        return torch.nn.functional.linear(matrix, weight, bias)
+
+    def sparse(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        return affine(pattern, values, weight, bias)
+
+    expected = run(torch.float64, dense)
+    all_near(run(dtype, sparse), expected, TOLERANCE[dtype])
+    with use_backend("torch"):
+        all_near(run(dtype, sparse), expected, TOLERANCE[dtype])
+
+
+def test_bits_of_a_sparse_affine_map_do_not_depend_on_threads_or_runs(set_threads: Callable[[int], None]) -> None:
+    pattern = random_graph(700, 4000, torch.float32).pattern
+    inputs = leaves(*(normal(0, pattern.num_entries), normal(1, 37, 700), normal(2, 37)), dtype=torch.float32)
+    upstream = normal(3, 700, 37, dtype=torch.float32)
+    first, *others = repeated(lambda: with_gradients(affine(pattern, *inputs), inputs, upstream), set_threads)
+    for other in others:
+        assert_same_bits(other, first)
+
+
+def test_a_transposed_weight_is_as_good() -> None:
+    """A parameter may lie in memory in another order."""
+    pattern, weight = ring(5).pattern, normal(0, 3, 5)
+    strided = weight.t().contiguous().t()
+    values = normal(1, pattern.num_entries)
+    assert_same_bits([affine(pattern, values, strided, None)], [affine(pattern, values, weight, None)])
 
 
 # Threads and processes.

@@ -22,6 +22,7 @@ from kuramotognn.typing import EdgeWeight, Nodes
 __all__ = [
     "Backend",
     "CoupledSystem",
+    "affine",
     "attention",
     "backend_in_use",
     "kuramoto_local_order",
@@ -134,6 +135,22 @@ def spmm(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     return reference.spmm(pattern, values, dense)
 
 
+def affine(pattern: Pattern, values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Sparse × dense with a bias: ``[num_rows, num_cols] @ weight.T + bias``, ``weight`` ``[d, num_cols]``."""
+    check_shape("values", values, (pattern.num_entries,))
+    check_shape("the weight", weight, (*weight.shape[:1], pattern.num_cols))
+    if bias is not None:
+        check_shape("the bias", bias, tuple(weight.shape[:1]))
+    same_type = values.dtype == weight.dtype and (bias is None or bias.dtype == weight.dtype)
+    if same_type and runs_fused(weight) and _indices_fit(pattern):
+        from kuramotognn.kernels import fused
+
+        product: Tensor = fused.affine(pattern.layout, values, weight, bias)
+        return product
+    product = reference.spmm(pattern, values, weight.t())
+    return product if bias is None else product + bias
+
+
 def warm_up(dtype: torch.dtype = torch.float32) -> float:
     """Load the fused kernels; the seconds it took to compile them, 0 when they came from the disk cache."""
     start = time.perf_counter()
@@ -143,7 +160,7 @@ def warm_up(dtype: torch.dtype = torch.float32) -> float:
     ends = torch.arange(2)
     pattern, ones = Pattern.from_sorted(ends, ends, 2, 2), torch.ones(2, dtype=dtype)
     a = attention(pattern, x[..., None], x[..., None], ones)
-    state = spmm(pattern, ones, x)
+    state = affine(pattern, ones, x.t(), None)
     CoupledSystem(pattern, a, state, 1.0).flow(state, [0.1], 1, 1 << 20).sum().backward()  # type: ignore[no-untyped-call]
     with torch.no_grad():
         CoupledSystem(pattern, a, state, 1.0)(state)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from kuramotognn.graph import LayoutTensors
 from kuramotognn.kernels import cpu
 
 LAYOUT = len(cpu.Layout._fields)
@@ -30,7 +31,20 @@ def _array(tensor: Tensor) -> np.ndarray[Any, Any]:
 
 def _layout(layout: Sequence[Tensor]) -> cpu.Layout:
     """The layout for numba."""
-    return cpu.Layout(*(tensor.numpy() for tensor in layout))
+    return layout.arrays if isinstance(layout, LayoutTensors) else LayoutTensors(layout).arrays
+
+
+def _save(ctx: Any, layout: Sequence[Tensor], *tensors: Tensor) -> None:
+    """Keep a layout and tensors for the gradient; a layout that nothing traces is kept as it is."""
+    ctx.layout = layout if isinstance(layout, LayoutTensors) else None
+    ctx.save_for_backward(*(() if ctx.layout else layout), *tensors)
+
+
+def _saved(ctx: Any) -> tuple[Sequence[Tensor], tuple[Tensor, ...]]:
+    """The layout and the tensors."""
+    if ctx.layout:
+        return ctx.layout, ctx.saved_tensors
+    return ctx.saved_tensors[:LAYOUT], ctx.saved_tensors[LAYOUT:]
 
 
 def _operator(function: Callable[..., Any]) -> Operator:
@@ -64,8 +78,10 @@ def _with_gradient(
         def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
             return None, *gradient(ctx, _direct.__getitem__, *grads)[1:]
 
-    def call(*inputs: Any) -> Any:
-        return op(*inputs) if torch.compiler.is_compiling() else Eager.apply(*inputs)  # type: ignore[no-untyped-call]
+    def call(layout: Sequence[Tensor], *inputs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return op([*layout], *inputs)  # Torch knows lists, not classes made from them.
+        return Eager.apply(layout, *inputs)  # type: ignore[no-untyped-call]
 
     return call
 
@@ -114,7 +130,7 @@ def _(
 
 def _field_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     layout, a, x, _, strength, ctx.linear = inputs
-    ctx.save_for_backward(*layout, a, x, strength, output[1])
+    _save(ctx, layout, a, x, strength, output[1])
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
@@ -122,7 +138,7 @@ def _field_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 def _field_gradient(ctx: Any, call: Call, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
     if grad is None:
         return [None] * LAYOUT, None, None, None, None, None
-    *layout, a, x, strength, gain = ctx.saved_tensors
+    layout, (a, x, strength, gain) = _saved(ctx)
     grad_x, grad_a, grad_strength = call(field_backward)(layout, a, x, strength, gain, grad, ctx.linear)
     return [None] * LAYOUT, grad_a, grad_x, grad, grad_strength, None
 
@@ -221,7 +237,7 @@ def _(
 def _flow_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     layout, a, _, drive, strength, *ctx.settings, keep = inputs
     ctx.differentiable = keep
-    ctx.save_for_backward(*layout, a, drive, strength, output[1])
+    _save(ctx, layout, a, drive, strength, output[1])
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
@@ -231,7 +247,7 @@ def _flow_gradient(ctx: Any, call: Call, grad: Tensor | None, _: Tensor | None) 
     if grad is None:
         return [None] * LAYOUT, None, None, None, None, *rest
     assert ctx.differentiable, "a flow that was run without keeping its tape has no gradient"
-    *layout, a, drive, strength, tape = ctx.saved_tensors
+    layout, (a, drive, strength, tape) = _saved(ctx)
     gradients = call(flow_backward)(layout, a, drive, strength, *ctx.settings, tape, grad)
     return [None] * LAYOUT, *gradients, *rest
 
@@ -281,7 +297,7 @@ def _(
 
 def _attention_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     layout, key, query, weight = inputs
-    ctx.save_for_backward(*layout, key, query, weight, output[1])
+    _save(ctx, layout, key, query, weight, output[1])
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
@@ -289,7 +305,7 @@ def _attention_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, 
 def _attention_gradient(ctx: Any, call: Call, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
     if grad is None:
         return [None] * LAYOUT, None, None, None
-    *layout, key, query, weight, shares = ctx.saved_tensors
+    layout, (key, query, weight, shares) = _saved(ctx)
     return [None] * LAYOUT, *call(attention_backward)(layout, key, query, weight, shares, grad)
 
 
@@ -336,17 +352,77 @@ def _(layout: Sequence[Tensor], left: Tensor, right: Tensor) -> Tensor:
 
 def _spmm_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     layout, values, dense = inputs
-    ctx.save_for_backward(*layout, values, dense)
+    _save(ctx, layout, values, dense)
 
 
 def _spmm_gradient(ctx: Any, call: Call, grad: Tensor) -> tuple[Any, ...]:
-    *layout, values, dense = ctx.saved_tensors
+    layout, (values, dense) = _saved(ctx)
     grad_values = call(sampled_product)(layout, grad, dense) if ctx.needs_input_grad[1] else None
     grad_dense = call(spmm_transposed)(layout, values, grad) if ctx.needs_input_grad[2] else None
     return [None] * LAYOUT, grad_values, grad_dense
 
 
 spmm = _with_gradient(spmm_op, _spmm_context, _spmm_gradient)
+
+
+# Sparse features through an affine map: the weight stays as torch has it, and the bias needs no pass of its own.
+
+
+def _affine(layout: Sequence[Tensor], values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """``X @ weight.T + bias`` for sparse ``X`` with the stored ``values`` ``[E]`` and ``weight`` ``[d, columns]``."""
+    start = None if bias is None else _array(bias)
+    return torch.from_numpy(cpu.affine(_layout(layout), _array(values), _array(weight), start))
+
+
+affine_op = _operator(_affine)
+
+
+@affine_op.register_fake
+def _(layout: Sequence[Tensor], values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return weight.new_empty(layout[0].size(0) - 1, weight.size(0))
+
+
+@_operator
+def affine_backward(
+    layout: Sequence[Tensor], values: Tensor, weight: Tensor, grad: Tensor, of_values: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of ``values`` (empty unless asked for), ``weight`` and bias."""
+    arrays, upstream = _layout(layout), _array(grad)
+    grad_weight = cpu.transposed(cpu.spmm_transposed(arrays, _array(values), upstream))
+    grad_values = values.new_empty(0)
+    if of_values:
+        columns = cpu.transposed(_array(weight))
+        grad_values = torch.from_numpy(cpu.sampled_product(arrays, upstream, columns))
+    return grad_values, torch.from_numpy(grad_weight), grad.sum(0)
+
+
+@affine_backward.register_fake
+def _(
+    layout: Sequence[Tensor], values: Tensor, weight: Tensor, grad: Tensor, of_values: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    grad_values = torch.empty_like(values) if of_values else values.new_empty(0)
+    return grad_values, torch.empty_like(weight, memory_format=torch.contiguous_format), grad.new_empty(grad.size(1))
+
+
+def _affine_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    layout, values, weight, bias = inputs
+    ctx.has_bias = bias is not None
+    _save(ctx, layout, values, weight)
+
+
+def _affine_gradient(ctx: Any, call: Call, grad: Tensor) -> tuple[Any, ...]:
+    layout, (values, weight) = _saved(ctx)
+    of_values = ctx.needs_input_grad[1]
+    grad_values, grad_weight, grad_bias = call(affine_backward)(layout, values, weight, grad, of_values)
+    return (
+        [None] * LAYOUT,
+        grad_values if of_values else None,
+        grad_weight,
+        grad_bias if ctx.has_bias else None,
+    )
+
+
+affine = _with_gradient(affine_op, _affine_context, _affine_gradient)
 
 
 def _table(coefficients: Sequence[float]) -> np.ndarray[Any, Any]:

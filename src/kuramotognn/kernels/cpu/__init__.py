@@ -5,7 +5,7 @@ from kuramotognn.kernels.cpu.field import rhs, rhs_vjp
 from kuramotognn.kernels.cpu.flow import flow_backward, flow_forward, integrate_tiles, pull_back_tiles
 from kuramotognn.kernels.cpu.layout import AHEAD, Layout, balanced_chunks
 from kuramotognn.kernels.cpu.plan import FlowPlan, plan_flow
-from kuramotognn.kernels.cpu.sparse import sampled_product, spmm, spmm_transposed
+from kuramotognn.kernels.cpu.sparse import affine, sampled_product, spmm, spmm_transposed, transposed
 from kuramotognn.kernels.cpu.workspace import workspace
 
 
@@ -18,6 +18,7 @@ __all__ = [
     "AHEAD",
     "FlowPlan",
     "Layout",
+    "affine",
     "attention",
     "attention_vjp",
     "balanced_chunks",
@@ -29,6 +30,7 @@ __all__ = [
     "sampled_product",
     "spmm",
     "spmm_transposed",
+    "transposed",
     "was_compiled",
     "workspace",
 ]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kuramotognn.kernels.cpu.edges import EdgeSums, taken
-from kuramotognn.kernels.cpu.flow import Kind, place_of, planes, teams_for, widths
+from kuramotognn.kernels.cpu.flow import Kind, in_lanes, planes, rooms_for, teams_for, widths
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import ahead, ahead_if, pointer, put, rows_from
 from kuramotognn.kernels.cpu.layout import Array, Layout
@@ -24,8 +24,11 @@ def _field_share(number, worker, bounds, *operands):
     field_rows(np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
 
 
+@in_lanes
 @part
-def _evaluate_rows(start, width, room, crew, bounds, n, kind, keep, rowptr, col, a, drive, strength, x, gain, out):
+def _evaluate_tile(
+    number, start, width, room, crew, bounds, n, kind, keep, rowptr, col, a, drive, strength, x, gain, out
+):
     state, value = rows_from(pointer(x), n * start, width), rows_from(pointer(out), n * start, width)
     constant, features = rows_from(pointer(drive), n * start, width), rows_from(room, 0, width)
     # None where the field is linear, nowhere where the gain is not kept.
@@ -33,20 +36,11 @@ def _evaluate_rows(start, width, room, crew, bounds, n, kind, keep, rowptr, col,
     shown = (False, state, state, features, gains)
     operands = (keep, pointer(rowptr), pointer(col), pointer(a), constant, strength, features, gains, value)
     if crew is None:
-        show(0, n, *shown)
-        field_rows(0, n, *operands)
+        show(np.int64(0), n, *shown)
+        field_rows(np.int64(0), n, *operands)
     else:
         share(crew, bounds.size - 1, _show_share, (bounds, *shown))
         share(crew, bounds.size - 1, _field_share, (bounds, *operands))
-
-
-@inner
-def _evaluate_tile(number, worker, wide_tiles, unit, wide, narrow, rooms, *operands):
-    start, room = place_of(number, wide_tiles, unit), ahead(pointer(rooms), worker * rooms.shape[1])
-    if number < wide_tiles:
-        _evaluate_rows(start, pointer(wide), room, *operands)
-    else:
-        _evaluate_rows(start, pointer(narrow), room, *operands)
 
 
 @kernel
@@ -74,11 +68,10 @@ def rhs(
     values, gain = workspace.empty(drives.shape, x.dtype), workspace.empty((drives.size if kept else 0,), x.dtype)
     _evaluate(
         team,
-        len(plan.tiles),
-        plan.wide_tiles,
-        plan.unit,
-        *widths(x.dtype),
-        workspace.empty((team.threads, plan.planes * plan.n * 2 * plan.unit), x.dtype),
+        plan.cut.count,
+        plan.cut,
+        *widths(plan.cut, x.dtype),
+        rooms_for(team, plan, plan.planes, x.dtype),
         crew,
         layout.chunks,
         plan.n,
@@ -106,8 +99,9 @@ def _adjoint_share(number, worker, bounds, *operands):
     field_adjoint(np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
 
 
+@in_lanes
 @part
-def _pull_back_rows(
+def _pull_back_tile(
     number,
     start,
     width,
@@ -139,20 +133,11 @@ def _pull_back_rows(
     shown, matrix = (query, sources, gains), (pointer(t_rowptr), pointer(t_col), pointer(t_a))
     operands = (*matrix, factor, kappa, *shown, dots, strengths, out)
     if crew is None:
-        field_show_adjoint(0, n, state, kappa, *shown)
-        field_adjoint(0, n, *operands)
+        field_show_adjoint(np.int64(0), n, state, kappa, *shown)
+        field_adjoint(np.int64(0), n, *operands)
     else:
         share(crew, bounds.size - 1, _show_adjoint_share, (bounds, state, kappa, *shown))
         share(crew, bounds.size - 1, _adjoint_share, (bounds, *operands))
-
-
-@inner
-def _pull_back_tile(number, worker, wide_tiles, unit, wide, narrow, rooms, *operands):
-    start, room = place_of(number, wide_tiles, unit), ahead(pointer(rooms), worker * rooms.shape[1])
-    if number < wide_tiles:
-        _pull_back_rows(number, start, pointer(wide), room, *operands)
-    else:
-        _pull_back_rows(number, start, pointer(narrow), room, *operands)
 
 
 @kernel
@@ -174,14 +159,13 @@ def rhs_vjp(
     plan = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype)
     team, crew = teams_for(layout, plan)
     states, kappas = pack_states(x, layout, plan), pack(grad_out, layout, plan)
-    sums, grads = EdgeSums(layout, len(plan.tiles), a, strength, linear), workspace.empty(states.shape, x.dtype)
+    sums, grads = EdgeSums(layout, plan.cut.count, a, strength, linear), workspace.empty(states.shape, x.dtype)
     _pull_back(
         team,
-        len(plan.tiles),
-        plan.wide_tiles,
-        plan.unit,
-        *widths(x.dtype),
-        workspace.empty((team.threads, 2 * plan.planes * plan.n * 2 * plan.unit), x.dtype),
+        plan.cut.count,
+        plan.cut,
+        *widths(plan.cut, x.dtype),
+        rooms_for(team, plan, 2 * plan.planes, x.dtype),
         crew,
         layout.t_chunks,
         plan.n,

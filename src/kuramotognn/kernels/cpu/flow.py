@@ -19,7 +19,7 @@ from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import ahead, ahead_if, at, like, pointer, put, rows_from, splat
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.packing import pack, pack_states, unpack, unpack_states
-from kuramotognn.kernels.cpu.plan import FlowPlan
+from kuramotognn.kernels.cpu.plan import Cut, FlowPlan
 from kuramotognn.kernels.cpu.stages import backward, forward, show, show_adjoint
 from kuramotognn.kernels.cpu.team import Team, share, team_for
 from kuramotognn.kernels.cpu.workspace import workspace
@@ -41,22 +41,37 @@ class Kind(NamedTuple):
 
 def teams_for(layout: Layout, plan: FlowPlan) -> tuple[Team, Team | None]:
     """(who shares the tiles, who shares the rows of each; None: its thread does them all)."""
-    tiles = len(plan.tiles)
+    tiles = plan.cut.count
     team = team_for((layout.size + layout.n) * plan.columns * plan.steps * plan.stages)
     if tiles < team.threads and layout.size + layout.n > SHARED_STAGE:
         return team._replace(threads=1), team
     return team._replace(threads=max(min(team.threads, tiles), 1)), None
 
 
-def widths(dtype: np.dtype) -> tuple[Array, Array]:
-    """What tells kernels the lanes of wide and of narrow tiles."""
-    return like(dtype, 2), like(dtype)
+def widths(cut: Cut, dtype: np.dtype) -> tuple[Array | None, Array, Array]:
+    """What tells kernels the lanes of tiles; None for triples where there are none, which saves compiling for them."""
+    return like(dtype, 3) if cut.triples else None, like(dtype, 2), like(dtype)
 
 
-@part
-def place_of(number, wide_tiles, unit):
-    """Where the columns of a tile begin; wide ones come first."""
-    return 2 * unit * number if number < wide_tiles else unit * (number + wide_tiles)
+def in_lanes(function):
+    """What :func:`share` calls for tiles of any width, from a function for one width.
+
+    That is called with the tile's number, where its columns begin, a pointer to lanes of its width, the room of the
+    worker, and the operands.
+    """
+
+    @inner
+    def tile(number, worker, cut, three, two, one, rooms, *operands):
+        room, doubles = ahead(pointer(rooms), worker * rooms.shape[1]), number - cut.triples
+        singles = doubles - cut.doubles
+        if singles >= 0:
+            function(number, cut.unit * (3 * cut.triples + 2 * cut.doubles + singles), pointer(one), room, *operands)
+        elif doubles >= 0:
+            function(number, cut.unit * (3 * cut.triples + 2 * doubles), pointer(two), room, *operands)
+        elif three is not None:
+            function(number, cut.unit * 3 * number, pointer(three), room, *operands)
+
+    return tile
 
 
 @part
@@ -81,7 +96,7 @@ def _run_forward(steps, room, crew, bounds, n, stages, kind, keep, rowptr, col, 
     """Integrate x [N] in place; fill the tape, states and then gains, if it is to be kept."""
     passes, features = steps * stages, room
     slopes, gains = ahead_if(kind.between, room, 2 * planes(kind) * n), ahead_if(kind.phases, states, passes * n)
-    show(0, n, keep, x, states, features, gains)
+    show(np.int64(0), n, keep, x, states, features, gains)  # A literal zero would be compiled for separately.
     operands = (n, keep, rowptr, col, a, drive, strength, stages, coef, x, states, gains, features, slopes)
     if crew is None:
         forward(0, passes, passes, 0, n, *operands)
@@ -90,9 +105,10 @@ def _run_forward(steps, room, crew, bounds, n, stages, kind, keep, rowptr, col, 
             share(crew, bounds.size - 1, _forward_share, (bounds, m, passes, *operands))
 
 
+@in_lanes
 @part
 def _forward_tile(
-    start, width, room, crew, bounds, plan, kept, kind, keep, rowptr, col, a, drive, strength, coef, x, tape
+    number, start, width, room, crew, bounds, plan, kept, kind, keep, rowptr, col, a, drive, strength, coef, x, tape
 ):
     n = plan.n
     scratch, state = rows_from(room, 0, width), rows_from(pointer(x), n * start, width)
@@ -121,19 +137,10 @@ def _forward_tile(
         )
 
 
-@inner
-def _integrate_tile(number, worker, wide_tiles, wide, narrow, rooms, crew, bounds, plan, *operands):
-    start, room = place_of(number, wide_tiles, plan.unit), ahead(pointer(rooms), worker * rooms.shape[1])
-    if number < wide_tiles:
-        _forward_tile(start, pointer(wide), room, crew, bounds, plan, *operands)
-    else:
-        _forward_tile(start, pointer(narrow), room, crew, bounds, plan, *operands)
-
-
 @kernel
 def integrate_tiles(team, tiles, *operands):
     """All tiles, forward."""
-    share(team, tiles, _integrate_tile, operands)
+    share(team, tiles, _forward_tile, operands)
 
 
 @inner
@@ -174,6 +181,7 @@ def _run_backward(
             share(crew, bounds.size - 1, _backward_share, (bounds, back, passes, *operands))
 
 
+@in_lanes
 @part
 def _backward_tile(
     number,
@@ -211,9 +219,10 @@ def _backward_tile(
     for e in range(all_dots.shape[1]):
         put(dots, e, all_dots.dtype.type(0))
     segments = -(-plan.steps // plan.segment)
+    again = segments > 1
     for segment in range(segments - 1, -1, -1):
         steps, states = min(plan.segment, plan.steps - segment * plan.segment), own_tape
-        if segments > 1:
+        if again:
             # Recomputed from its checkpoint, in what is left of the room: state, features, slopes, tape.
             state = ahead(scratch, (3 * planes(kind) + between) * n)
             features = ahead(state, n)
@@ -227,7 +236,7 @@ def _backward_tile(
                 n,
                 stages,
                 kind,
-                True,
+                again,
                 pointer(rowptr),
                 pointer(col),
                 pointer(a),
@@ -258,19 +267,10 @@ def _backward_tile(
         )
 
 
-@inner
-def _pull_back_tile(number, worker, wide_tiles, wide, narrow, rooms, crew, bounds, t_bounds, plan, *operands):
-    start, room = place_of(number, wide_tiles, plan.unit), ahead(pointer(rooms), worker * rooms.shape[1])
-    if number < wide_tiles:
-        _backward_tile(number, start, pointer(wide), room, crew, bounds, t_bounds, plan, *operands)
-    else:
-        _backward_tile(number, start, pointer(narrow), room, crew, bounds, t_bounds, plan, *operands)
-
-
 @kernel
 def pull_back_tiles(team, tiles, *operands):
     """All tiles, backward."""
-    share(team, tiles, _pull_back_tile, operands)
+    share(team, tiles, _backward_tile, operands)
 
 
 class _Units(NamedTuple):
@@ -294,9 +294,9 @@ class _Units(NamedTuple):
         return cls(step, math.pi, table, real(0), real(math.pi), pull / math.pi, pull)
 
 
-def _rooms(team, plan, count, dtype):
+def rooms_for(team, plan, count, dtype):
     """`count` scratch rows per node for each worker."""
-    return workspace.empty((team.threads, count * plan.n * 2 * plan.unit), dtype)
+    return workspace.empty((team.threads, count * plan.n * plan.cut.widest), dtype)
 
 
 def flow_forward(
@@ -320,10 +320,10 @@ def flow_forward(
     states = pack_states(x0, layout, plan)
     integrate_tiles(
         team,
-        len(plan.tiles),
-        plan.wide_tiles,
-        *widths(x0.dtype),
-        _rooms(team, plan, plan.forward_rows, x0.dtype),
+        plan.cut.count,
+        plan.cut,
+        *widths(plan.cut, x0.dtype),
+        rooms_for(team, plan, plan.forward_rows, x0.dtype),
         crew,
         layout.chunks,
         plan,
@@ -357,7 +357,7 @@ def flow_backward(
     Returns (grad_x0 [N, d], grad_a [E], grad_drive [N, d], grad_strength float).
     """
     units, (team, crew) = _Units.of(plan, coef, strength, grad_out.dtype), teams_for(layout, plan)
-    sums = EdgeSums(layout, len(plan.tiles), a, strength, plan.linear, units.step)
+    sums = EdgeSums(layout, plan.cut.count, a, strength, plan.linear, units.step)
     lams, t_a = pack(grad_out, layout, plan), taken(a, layout.t_perm, units.t_coupling)
     drive_sums = workspace.empty(lams.shape, lams.dtype)
     # Couplings and drive themselves are looked at by a recomputation only.
@@ -366,10 +366,10 @@ def flow_backward(
         own_a, drives = taken(a, layout.entries, units.coupling), pack(drive, layout, plan, units.step / units.state)
     pull_back_tiles(
         team,
-        len(plan.tiles),
-        plan.wide_tiles,
-        *widths(grad_out.dtype),
-        _rooms(team, plan, plan.backward_rows, grad_out.dtype),
+        plan.cut.count,
+        plan.cut,
+        *widths(plan.cut, grad_out.dtype),
+        rooms_for(team, plan, plan.backward_rows, grad_out.dtype),
         crew,
         layout.chunks,
         layout.t_chunks,

@@ -1,4 +1,4 @@
-"""A numba type for one row of a tile: an LLVM vector that stays in registers.
+"""A numba type for one row of a tile: LLVM vectors that stay in registers.
 
 Left to itself LLVM vectorises the same loops, but with alias checks, scalar remainders and the accumulator in memory:
 about twice as slow at four neighbours a row. Kernels walk bare pointers (:func:`pointer`), to rows of a width that is
@@ -17,7 +17,7 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from kuramotognn.kernels.cpu.layout import Array
 
-UNIT_BYTES = 32  # Half a cache line; a tile is one or two units wide.
+UNIT_BYTES = 32  # Half a cache line, and a vector register; a tile is one to three units wide.
 LINE_BYTES = 64
 
 
@@ -50,9 +50,24 @@ class Lanes(types.Type):
 
     @property
     def vector(self):
-        """The LLVM type."""
+        """The LLVM type of a register."""
         scalar = ir.FloatType() if self.dtype == types.float32 else ir.DoubleType()
-        return ir.VectorType(scalar, self.width)
+        return ir.VectorType(scalar, min(self.width, UNIT_BYTES * 8 // self.dtype.bitwidth))
+
+    @property
+    def words(self):
+        """A register as integers."""
+        return ir.VectorType(ir.IntType(self.dtype.bitwidth), self.vector.count)
+
+    @property
+    def registers(self):
+        """How many registers there are. One wide vector would be left to LLVM, which cuts into powers of two."""
+        return self.width // self.vector.count
+
+    @property
+    def first(self):
+        """The lanes of one register."""
+        return Lanes(self.dtype, self.vector.count)
 
     @property
     def row_bytes(self):
@@ -63,7 +78,7 @@ class Lanes(types.Type):
 @register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager, ty):
-        super().__init__(manager, ty, ty.vector)
+        super().__init__(manager, ty, ir.ArrayType(ty.vector, ty.registers))
 
 
 class Pointer(types.Type):
@@ -123,15 +138,54 @@ def _item(context, builder, sig, args):
     return builder.gep(args[0], [builder.mul(index, ir.Constant(index.type, sig.args[0].stride))])
 
 
+def _registers(builder, value):
+    """The vectors of lanes."""
+    return [builder.extract_value(value, place) for place in range(value.type.count)]
+
+
+def _lanes_of(builder, vectors):
+    """Lanes of these vectors."""
+    value = ir.Constant(ir.ArrayType(vectors[0].type, len(vectors)), ir.Undefined)
+    for place, vector in enumerate(vectors):
+        value = builder.insert_value(value, vector, place)
+    return value
+
+
+def _by_register(function):
+    """Code for lanes to lanes from function(builder, lanes type, vector, ...)."""
+
+    def codegen(context, builder, sig, args):
+        columns = zip(*(_registers(builder, arg) for arg in args), strict=True)
+        return _lanes_of(builder, [function(builder, sig.return_type, *vectors) for vectors in columns])
+
+    return codegen
+
+
+def _address(builder, address, kind, offset=0):
+    """`offset` values of this LLVM type further on."""
+    address = builder.bitcast(address, kind.as_pointer())
+    return builder.gep(address, [ir.Constant(ir.IntType(64), offset)]) if offset else address
+
+
 def _load(context, builder, address, ty):
-    out = builder.load(builder.bitcast(address, context.get_value_type(ty).as_pointer()))
-    out.align = (ty.dtype if isinstance(ty, Lanes) else ty).bitwidth // 8
-    return out
+    if not isinstance(ty, Lanes):
+        out = builder.load(_address(builder, address, context.get_value_type(ty)))
+        out.align = ty.bitwidth // 8
+        return out
+    vectors = [builder.load(_address(builder, address, ty.vector, place)) for place in range(ty.registers)]
+    for vector in vectors:
+        vector.align = ty.dtype.bitwidth // 8
+    return _lanes_of(builder, vectors)
 
 
 def _store(builder, address, ty, value):
-    align = (ty.dtype if isinstance(ty, Lanes) else ty).bitwidth // 8
-    builder.store(value, builder.bitcast(address, value.type.as_pointer()), align=align)
+    if not isinstance(ty, Lanes):
+        builder.store(value, _address(builder, address, value.type), align=ty.bitwidth // 8)
+        return []
+    return [
+        builder.store(vector, _address(builder, address, vector.type, place), align=ty.dtype.bitwidth // 8)
+        for place, vector in enumerate(_registers(builder, value))
+    ]
 
 
 @intrinsic
@@ -181,12 +235,12 @@ def put(typingctx, items, index, value):
 
 @intrinsic
 def put_past(typingctx, items, index, value):
-    """items[index] = value in memory, past the caches, where nobody looks for it soon; items lie on whole rows."""
+    """items[index] = value in memory, past the caches, where nobody looks for it soon; items lie on whole units."""
 
     def codegen(context, builder, sig, args):
-        address = builder.bitcast(_item(context, builder, sig, args), args[2].type.as_pointer())
-        stored = builder.store(args[2], address, align=items.stride)
-        stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+        for stored in _store(builder, _item(context, builder, sig, args), items.item, args[2]):
+            stored.align = UNIT_BYTES
+            stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
         return context.get_dummy_value()
 
     return types.void(items, index, items.item), codegen
@@ -272,10 +326,9 @@ def splat(typingctx, like, scalar):
     lanes = like.item if isinstance(like, Pointer) else like
 
     def codegen(context, builder, sig, args):
-        number = context.cast(builder, args[1], scalar, lanes.dtype)
-        first = builder.insert_element(ir.Constant(lanes.vector, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes.width), [0] * lanes.width)
-        return builder.shuffle_vector(first, ir.Constant(lanes.vector, ir.Undefined), zeros)
+        number, nothing = context.cast(builder, args[1], scalar, lanes.dtype), ir.Constant(lanes.vector, ir.Undefined)
+        first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+        return _lanes_of(builder, [_picked(builder, first, nothing, [0] * nothing.type.count)] * lanes.registers)
 
     return lanes(like, scalar), codegen
 
@@ -292,17 +345,52 @@ def _halved(builder, vector):
     return builder.fadd(low, high)
 
 
+def _register_sum(builder, value):
+    """The registers of lanes added up, in order."""
+    vector, *others = _registers(builder, value)
+    for other in others:
+        vector = builder.fadd(vector, other)
+    return vector
+
+
 @intrinsic
 def total(typingctx, x):
-    """Sum of the lanes, by halving: a fixed order."""
+    """Sum of the lanes: registers in order, then by halving."""
 
     def codegen(context, builder, sig, args):
-        vector = args[0]
+        vector = _register_sum(builder, args[0])
         while vector.type.count > 1:
             vector = _halved(builder, vector)
         return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
     return x.dtype(x), codegen
+
+
+@intrinsic
+def folded(typingctx, a, b):
+    """a * b, the registers added up in order: lanes of one register."""
+
+    def codegen(context, builder, sig, args):
+        (a0, *more_a), (b0, *more_b) = (_registers(builder, arg) for arg in args)
+        vector = builder.fmul(a0, b0)
+        for other_a, other_b in zip(more_a, more_b, strict=True):
+            vector = _call(builder, "fmuladd", other_a, other_b, vector)
+        return _lanes_of(builder, [vector])
+
+    return a.first(a, b), codegen
+
+
+@intrinsic
+def folded_fma(typingctx, a, b, c):
+    """The same, added to the one register of c."""
+
+    def codegen(context, builder, sig, args):
+        vector = builder.extract_value(args[2], 0)
+        for each_a, each_b in zip(*(_registers(builder, arg) for arg in args[:2]), strict=True):
+            vector = _call(builder, "fmuladd", each_a, each_b, vector)
+        return _lanes_of(builder, [vector])
+
+    return c(a, b, c), codegen
 
 
 def _paired(builder, left, right, low, high):
@@ -320,32 +408,32 @@ def increase_four(typingctx, numbers, index, a, b, c, d):
     """numbers[index] += total(a), numbers[index + 1] += total(b), ...: half the work of four totals."""
 
     def codegen(context, builder, sig, args):
-        address, vectors = _item(context, builder, sig, args), args[2:]
-        while vectors[0].type.count > UNIT_BYTES // numbers.stride:
-            vectors = [_halved(builder, vector) for vector in vectors]
+        address, vectors = _item(context, builder, sig, args), [_register_sum(builder, arg) for arg in args[2:]]
         first, second = (_paired(builder, *vectors[n : n + 2], (0, 4, 1, 5), (2, 6, 3, 7)) for n in (0, 2))
         sums = _paired(builder, first, second, (0, 1, 4, 5), (2, 3, 6, 7))
         while sums.type.count > 4:
             sums = _halved(builder, sums)
         four = Lanes(numbers.item, 4)
-        _store(builder, address, four, builder.fadd(_load(context, builder, address, four), sums))
+        before = builder.extract_value(_load(context, builder, address, four), 0)
+        _store(builder, address, four, _lanes_of(builder, [builder.fadd(before, sums)]))
         return context.get_dummy_value()
 
     return types.void(numbers, index, a, b, c, d), codegen
 
 
+def _call(builder, name, *vectors):
+    """An LLVM intrinsic that maps vectors to a vector."""
+    kind = vectors[0].type
+    full = f"llvm.{name}.v{kind.count}{kind.element.intrinsic_name}"
+    function = builder.module.globals.get(full) or ir.Function(
+        builder.module, ir.FunctionType(kind, [kind] * len(vectors)), full
+    )
+    return builder.call(function, vectors)
+
+
 def _elementwise(name):
-    """Code for an LLVM intrinsic that maps lanes to lanes."""
-
-    def codegen(context, builder, sig, args):
-        kind = args[0].type
-        full = f"llvm.{name}.v{kind.count}{kind.element.intrinsic_name}"
-        function = builder.module.globals.get(full) or ir.Function(
-            builder.module, ir.FunctionType(kind, [kind] * len(args)), full
-        )
-        return builder.call(function, args)
-
-    return codegen
+    """Code for such an intrinsic on lanes."""
+    return _by_register(lambda builder, _, *vectors: _call(builder, name, *vectors))
 
 
 @intrinsic
@@ -364,38 +452,35 @@ def exact_fma(typingctx, a, b, c):
 def flip_odd(typingctx, x, whole):
     """x, with its sign flipped where the last bit of `whole` is set."""
 
-    def codegen(context, builder, sig, args):
-        bits = x.dtype.bitwidth
-        words = ir.VectorType(ir.IntType(bits), x.width)
-        raw, parity = (builder.bitcast(arg, words) for arg in args)
-        top = builder.shl(parity, ir.Constant(words, [bits - 1] * x.width))
-        return builder.bitcast(builder.xor(raw, top), x.vector)
+    def flip(builder, lanes, vector, whole):
+        raw, parity = (builder.bitcast(each, lanes.words) for each in (vector, whole))
+        top = builder.shl(parity, ir.Constant(lanes.words, [lanes.dtype.bitwidth - 1] * lanes.words.count))
+        return builder.bitcast(builder.xor(raw, top), lanes.vector)
 
-    return x(x, whole), codegen
+    return x(x, whole), _by_register(flip)
 
 
 @intrinsic
 def times_two_to(typingctx, x, whole):
     """x times two to the power in the last bits of `whole`; the result must be an ordinary number."""
 
-    def codegen(context, builder, sig, args):
-        bits, digits = x.dtype.bitwidth, 23 if x.dtype == types.float32 else 52
-        words = ir.VectorType(ir.IntType(bits), x.width)
-        raw, power = (builder.bitcast(arg, words) for arg in args)
-        exponent = builder.shl(power, ir.Constant(words, [digits] * x.width))
-        return builder.bitcast(builder.add(raw, exponent), x.vector)
+    def scale(builder, lanes, vector, whole):
+        digits = 23 if lanes.dtype == types.float32 else 52
+        raw, power = (builder.bitcast(each, lanes.words) for each in (vector, whole))
+        exponent = builder.shl(power, ir.Constant(lanes.words, [digits] * lanes.words.count))
+        return builder.bitcast(builder.add(raw, exponent), lanes.vector)
 
-    return x(x, whole), codegen
+    return x(x, whole), _by_register(scale)
 
 
 @intrinsic
 def where_less(typingctx, x, low, less, other):
     """`less` in the lanes where x < low, `other` elsewhere and where x is NaN."""
 
-    def codegen(context, builder, sig, args):
-        return builder.select(builder.fcmp_ordered("<", *args[:2]), *args[2:])
+    def choose(builder, _, x, low, less, other):
+        return builder.select(builder.fcmp_ordered("<", x, low), less, other)
 
-    return x(x, low, less, other), codegen
+    return x(x, low, less, other), _by_register(choose)
 
 
 for _operator, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
@@ -408,7 +493,8 @@ for _operator, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), 
 
     @lower_builtin(_operator, Lanes, Lanes)
     def _lower_binary(context, builder, sig, args, instruction=_instruction):
-        return getattr(builder, instruction)(*args)
+        apply = _by_register(lambda builder, _, *vectors: getattr(builder, instruction)(*vectors))
+        return apply(context, builder, sig, args)
 
 
 @infer_global(operator.neg)
@@ -419,4 +505,4 @@ class _LanesNegative(AbstractTemplate):
 
 @lower_builtin(operator.neg, Lanes)
 def _lower_negative(context, builder, sig, args):
-    return builder.fneg(args[0])
+    return _by_register(lambda builder, _, vector: builder.fneg(vector))(context, builder, sig, args)

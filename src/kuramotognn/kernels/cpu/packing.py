@@ -1,12 +1,13 @@
 """Between the caller's rows and the kernels' tiles, and between the caller's units and theirs."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
 from kuramotognn.kernels.cpu.elementary import half_turns
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
-from kuramotognn.kernels.cpu.lanes import fma, lanes_at, pointer, put_lanes, rows, splat
+from kuramotognn.kernels.cpu.lanes import fma, lane_count, lanes_at, like, pointer, put_lanes, splat
 from kuramotognn.kernels.cpu.team import share, team_for
 from kuramotognn.kernels.cpu.workspace import workspace
 
@@ -39,7 +40,7 @@ def unpack_states(tiles, start, layout, plan):
 def _packed(x, layout, plan, factor, turned):
     out = workspace.empty((plan.n * plan.columns,), x.dtype)
     if out.size:
-        shape = (layout.order, plan.columns, plan.wide_columns, rows(out, plan.unit))
+        shape = (layout.order, *_places(plan.n, plan.cut), like(x.dtype))
         operands = (padded(x, plan).reshape(-1), *shape, out, x.dtype.type(factor), turned)
         _pack(team_for(out.size), layout.chunks, *operands)
     return out
@@ -48,10 +49,17 @@ def _packed(x, layout, plan, factor, turned):
 def _unpacked(tiles, start, layout, plan, factor):
     out = workspace.empty((plan.n, plan.columns), tiles.dtype)
     if out.size:
-        shape = (layout.order, plan.columns, plan.wide_columns, rows(tiles, plan.unit))
+        shape = (layout.order, *_places(plan.n, plan.cut), like(tiles.dtype))
         operands = (tiles, start, *shape, out.reshape(-1), tiles.dtype.type(factor))
         _unpack(team_for(out.size), layout.chunks, *operands)
     return trimmed(out, plan)
+
+
+@lru_cache(maxsize=64)
+def _places(n, cut):
+    """(places, strides): number c of unit u of row i stands at places[u] + strides[u] * i + c."""
+    found = [(n * tile.start + offset, tile.width) for tile in cut.tiles for offset in range(0, tile.width, cut.unit)]
+    return tuple(np.array(found, np.int64).T.copy())
 
 
 def padded(x, plan):
@@ -88,18 +96,14 @@ def _outward(value, start, place, like, factor):
 
 
 @inner
-def _pack_rows(number, worker, bounds, x, order, d, wide, like, out, factor, turned):
-    """Whole rows at a time, so that each cache line is read once: first `wide` columns in tiles of two units."""
-    n, unit = out.size // d, out.size // like.size
-    width, source, target = pointer(like), pointer(x), pointer(out)
+def _pack_rows(number, worker, bounds, x, order, places, strides, lanes, out, factor, turned):
+    """Whole rows at a time, so that each cache line is read once."""
+    width, source, target = pointer(lanes), pointer(x), pointer(out)
     for i in range(bounds[number], bounds[number + 1]):
-        row = order[i] * d
-        for c in range(0, wide, 2 * unit):
-            for half in range(c, c + 2 * unit, unit):
-                value = _inward(lanes_at(source, row + half, width), factor, turned)
-                put_lanes(target, n * c + 2 * unit * i + half - c, value)
-        for c in range(wide, d, unit):
-            put_lanes(target, n * c + unit * i, _inward(lanes_at(source, row + c, width), factor, turned))
+        row = np.int64(order[i]) * places.size
+        for u in range(places.size):
+            value = _inward(lanes_at(source, (row + u) * lane_count(width), width), factor, turned)
+            put_lanes(target, places[u] + strides[u] * i, value)
 
 
 @kernel
@@ -108,18 +112,13 @@ def _pack(team, bounds, *operands):
 
 
 @inner
-def _unpack_rows(number, worker, bounds, tiles, start, order, d, wide, like, out, factor):
-    n, unit = out.size // d, out.size // like.size
-    width, source, began, target = pointer(like), pointer(tiles), pointer(start), pointer(out)
+def _unpack_rows(number, worker, bounds, tiles, start, order, places, strides, lanes, out, factor):
+    width, source, began, target = pointer(lanes), pointer(tiles), pointer(start), pointer(out)
     for i in range(bounds[number], bounds[number + 1]):
-        row = order[i] * d
-        for c in range(0, wide, 2 * unit):
-            for half in range(c, c + 2 * unit, unit):
-                value = lanes_at(source, n * c + 2 * unit * i + half - c, width)
-                put_lanes(target, row + half, _outward(value, began, row + half, width, factor))
-        for c in range(wide, d, unit):
-            value = lanes_at(source, n * c + unit * i, width)
-            put_lanes(target, row + c, _outward(value, began, row + c, width, factor))
+        row = np.int64(order[i]) * places.size
+        for u in range(places.size):
+            place, value = (row + u) * lane_count(width), lanes_at(source, places[u] + strides[u] * i, width)
+            put_lanes(target, place, _outward(value, began, place, width, factor))
 
 
 @kernel

@@ -1,6 +1,7 @@
 """How an integration lies in memory."""
 
 import math
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +18,46 @@ class Tile(NamedTuple):
     width: int
 
 
-class FlowPlan(NamedTuple):
-    """How an integration is laid out in memory; a pure function of the sizes, so both directions agree on it.
+class Cut(NamedTuple):
+    """How columns are cut into tiles, wide ones first; members of numbers only, for kernels to see."""
 
-    Columns are counted in units of half a cache line. Tiles are two units wide, an even number of them, and what
-    remains is cut into tiles of one unit, so that two threads (or four) find the same work.
-    """
+    triples: int  # tiles of three units
+    doubles: int
+    singles: int
+    unit: int  # columns per unit, half a cache line
+
+    @classmethod
+    def of(cls, columns: int, unit: int) -> "Cut":
+        """Two threads (or four) find the same work: twice the same tiles, and what remains.
+
+        Tiles are two units wide. A row of three takes less time than a row of two and another of one.
+        """
+        units = columns // unit
+        share = units // 2
+        triples = 2 * (share % 2) if share > 1 else 0
+        doubles = 2 * ((share - 3 * triples // 2) // 2)
+        return cls(triples, doubles, units - 3 * triples - 2 * doubles, unit)
+
+    @property
+    def tiles(self) -> list[Tile]:
+        """All of them, in order."""
+        units = [3] * self.triples + [2] * self.doubles + [1] * self.singles
+        starts = accumulate(units, initial=0)
+        return [Tile(self.unit * start, self.unit * width) for start, width in zip(starts, units, strict=False)]
+
+    @property
+    def count(self) -> int:
+        """How many tiles there are."""
+        return self.triples + self.doubles + self.singles
+
+    @property
+    def widest(self) -> int:
+        """Columns of the widest tile."""
+        return self.unit * (3 if self.triples else 2 if self.doubles else 1)
+
+
+class FlowPlan(NamedTuple):
+    """How an integration is laid out in memory; a pure function of the sizes, so both directions agree on it."""
 
     n: int
     d: int
@@ -43,25 +78,9 @@ class FlowPlan(NamedTuple):
         return -(-self.d // self.unit) * self.unit
 
     @property
-    def wide_columns(self) -> int:
-        """Columns in tiles of two units; they come first."""
-        return self.columns // (4 * self.unit) * 4 * self.unit
-
-    @property
-    def wide_tiles(self) -> int:
-        """How many tiles are two units wide; they come first."""
-        return self.wide_columns // (2 * self.unit)
-
-    @property
-    def tiles(self) -> list[Tile]:
-        """All tiles, the wide ones first."""
-        wide = [Tile(c, 2 * self.unit) for c in range(0, self.wide_columns, 2 * self.unit)]
-        return wide + [Tile(c, self.unit) for c in range(self.wide_columns, self.columns, self.unit)]
-
-    def part(self, array, tile, each=1):
-        """The numbers of one tile in an array that holds `each` per node and column, tile by tile."""
-        size = self.n * each
-        return array[size * tile.start : size * (tile.start + tile.width)]
+    def cut(self) -> Cut:
+        """How the columns are cut into tiles."""
+        return Cut.of(self.columns, self.unit)
 
     def tape_rows(self, steps):
         """Numbers per node and column that the adjoint of `steps` steps needs: states, and gains for kuramoto."""
@@ -115,8 +134,8 @@ def plan_flow(
         return full
     # Longer segments cost less time (each begins with the features of all nodes) and more memory: those of the tiles at
     # work may take a quarter of it. Least memory is needed where they take as much as the checkpoints of all tiles.
-    row_bytes = full.tape_rows(1) * full.n * 2 * full.unit * np.dtype(dtype).itemsize
+    row_bytes = full.tape_rows(1) * full.n * full.cut.widest * np.dtype(dtype).itemsize
     affordable = memory // 4 // (TILES_AT_WORK * row_bytes)
-    frugal = round(math.sqrt(len(full.tiles) * steps / (TILES_AT_WORK * full.tape_rows(1))))
+    frugal = round(math.sqrt(full.cut.count * steps / (TILES_AT_WORK * full.tape_rows(1))))
     segments = -(-steps // max(affordable, frugal, 1))
     return full._replace(segment=-(-steps // max(segments, 2)))

@@ -16,7 +16,7 @@ from kuramotognn.kernels.cpu.lanes import (
     put_lanes,
     splat,
 )
-from kuramotognn.kernels.cpu.layout import AHEAD, Array, Layout
+from kuramotognn.kernels.cpu.layout import AHEAD, N_CHUNKS, Array, Layout
 from kuramotognn.kernels.cpu.team import share, team_for
 from kuramotognn.kernels.cpu.vectors import add_scaled, dot
 from kuramotognn.kernels.cpu.workspace import workspace
@@ -31,9 +31,9 @@ def _value(e, val, perm):
 
 
 @part
-def _lanes_of_row(first, last, col, val, perm, dense, width, lanes):
-    """sum over entries of val[entry] * dense[col], for the columns that `lanes` has room for; perm may be None."""
-    acc = splat(lanes, 0)
+def _lanes_of_row(first, last, col, val, perm, dense, width, start, lanes):
+    """start + sum over entries of val[entry] * dense[col], for as many columns as lanes; perm may be None."""
+    acc = lanes_at(start, 0, lanes)
     for e in range(first, last):
         prefetch(dense, np.int64(at(col, e + AHEAD)) * width, PREFETCHED)
         acc = fma(splat(lanes, _value(e, val, perm)), lanes_at(dense, np.int64(at(col, e)) * width, lanes), acc)
@@ -41,21 +41,21 @@ def _lanes_of_row(first, last, col, val, perm, dense, width, lanes):
 
 
 @inner
-def _product_rows(number, worker, bounds, rowptrs, cols, vals, perms, denses, width, wide, narrow, out):
-    """out[i] = sum over entries of val[entry] * dense[col], some columns at a time."""
+def _product_rows(number, worker, bounds, rowptrs, cols, vals, perms, denses, width, starts, wide, narrow, out):
+    """out[i] = start + sum over entries of val[entry] * dense[col], some columns at a time."""
     col, val, perm, dense = pointer(cols), pointer(vals), pointer(perms), pointer(denses)
-    many, few = pointer(wide), pointer(narrow)
+    many, few, start = pointer(wide), pointer(narrow), pointer(starts)
     for i in range(bounds[number], bounds[number + 1]):
         first, last = np.int64(rowptrs[i]), np.int64(rowptrs[i + 1])
         row, c = ahead(pointer(out), np.int64(i) * width), 0
         while c + lane_count(many) <= width:
-            put_lanes(row, c, _lanes_of_row(first, last, col, val, perm, ahead(dense, c), width, many))
+            put_lanes(row, c, _lanes_of_row(first, last, col, val, perm, ahead(dense, c), width, ahead(start, c), many))
             c += lane_count(many)
         while c + lane_count(few) <= width:
-            put_lanes(row, c, _lanes_of_row(first, last, col, val, perm, ahead(dense, c), width, few))
+            put_lanes(row, c, _lanes_of_row(first, last, col, val, perm, ahead(dense, c), width, ahead(start, c), few))
             c += lane_count(few)
         for t in range(c, width):
-            put(row, t, out.dtype.type(0))
+            put(row, t, at(start, t))
         if c < width:
             for e in range(first, last):
                 rest = ahead(dense, np.int64(at(col, e)) * width + c)
@@ -81,9 +81,34 @@ def _sample(team, bounds, *operands):
     share(team, bounds.size - 1, _sampled_rows, (bounds, *operands))
 
 
+@inner
+def _transpose_columns(number, worker, x, out):
+    rows, columns = x.shape
+    for c in range(columns * number // N_CHUNKS, columns * (number + 1) // N_CHUNKS):
+        for r in range(rows):
+            out[c, r] = x[r, c]
+
+
+@kernel
+def _transpose(team, *operands):
+    share(team, N_CHUNKS, _transpose_columns, operands)
+
+
+def transposed(x: Array) -> Array:
+    """x.T, contiguous."""
+    out = workspace.empty(x.shape[::-1], x.dtype)
+    _transpose(team_for(x.size), x, out)
+    return out
+
+
 def spmm(layout: Layout, values: Array, dense: Array) -> Array:
     """Y [rows, d] = X @ dense, X sparse with `values` [nnz] and dense [cols, d]."""
     return _product(layout.chunks, layout.rowptr, layout.col, values, None, dense)
+
+
+def affine(layout: Layout, values: Array, weight: Array, bias: Array | None) -> Array:
+    """Y [rows, d] = X @ weight.T + bias, weight [d, cols]."""
+    return _product(layout.chunks, layout.rowptr, layout.col, values, None, transposed(weight), bias)
 
 
 def spmm_transposed(layout: Layout, values: Array, dense: Array) -> Array:
@@ -91,11 +116,12 @@ def spmm_transposed(layout: Layout, values: Array, dense: Array) -> Array:
     return _product(layout.t_chunks, layout.t_rowptr, layout.t_col, values, layout.t_perm, dense)
 
 
-def _product(chunks, rowptr, col, values, perm, dense):
+def _product(chunks, rowptr, col, values, perm, dense, start=None):
     width = dense.shape[1]
     out = workspace.empty((rowptr.size - 1, width), dense.dtype)
+    start = np.zeros(width, dense.dtype) if start is None else start
     lanes = like(dense.dtype, UNITS), like(dense.dtype)
-    operands = (rowptr, col, values, perm, dense.reshape(-1), width, *lanes, out.reshape(-1))
+    operands = (rowptr, col, values, perm, dense.reshape(-1), width, start, *lanes, out.reshape(-1))
     _multiply(team_for(values.size * width), chunks, *operands)
     return out
 

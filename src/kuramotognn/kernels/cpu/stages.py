@@ -41,6 +41,8 @@ from kuramotognn.kernels.cpu.lanes import (
     ahead,
     at,
     fma,
+    folded,
+    folded_fma,
     increase,
     increase_four,
     opaque,
@@ -145,7 +147,7 @@ def _pull_linear_entry(e, col, val, sources, x, acc):
     """The sum (A^T k)_j with one more entry, and k_i x_j of that entry."""
     prefetch(sources, at(col, e + AHEAD), 1)
     kappa = at(sources, at(col, e))
-    return fma(splat(sources, at(val, e)), kappa, acc), kappa * x
+    return fma(splat(sources, at(val, e)), kappa, acc), folded(kappa, x)
 
 
 @part
@@ -170,7 +172,7 @@ def _pull_kuramoto_entry(e, col, val, sources, sin, cos, acc_cos, acc_sin):
     prefetch(sources, 2 * at(col, e + AHEAD), 2)
     i, v = at(col, e), splat(sources, at(val, e))
     cos_kappa, sin_kappa = at(sources, 2 * i), at(sources, 2 * i + 1)
-    product = fma(-sin_kappa, cos, cos_kappa * sin)
+    product = folded_fma(-sin_kappa, cos, folded(cos_kappa, sin))
     return fma(v, cos_kappa, acc_cos), fma(v, sin_kappa, acc_sin), product
 
 
