@@ -81,6 +81,8 @@ def _with_gradient(
     def call(layout: Sequence[Tensor], *inputs: Any) -> Any:
         if torch.compiler.is_compiling():
             return op([*layout], *inputs)  # Torch knows lists, not classes made from them.
+        if not torch.is_grad_enabled():
+            return compute(layout, *inputs)
         return Eager.apply(layout, *inputs)  # type: ignore[no-untyped-call]
 
     return call
@@ -423,6 +425,15 @@ def _affine_gradient(ctx: Any, call: Call, grad: Tensor) -> tuple[Any, ...]:
 
 
 affine = _with_gradient(affine_op, _affine_context, _affine_gradient)
+
+
+# Dropout.
+
+
+def kept_or_not(x: Tensor, p: float) -> Tensor:
+    """What dropout multiplies ``x`` by, seeded by torch's generator."""
+    key = int(torch.randint(-(2**63), 2**63 - 1, ()).item()) % 2**64
+    return torch.from_numpy(cpu.kept_or_not(key, p, tuple(x.shape), np.dtype(_numpy_type(x.dtype))))
 
 
 def _table(coefficients: Sequence[float]) -> np.ndarray[Any, Any]:

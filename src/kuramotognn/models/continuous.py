@@ -8,7 +8,7 @@ from dataclasses import replace
 from torch import nn
 
 from kuramotognn.checks import check_dropout, check_positive
-from kuramotognn.features import Features, affine, as_features, dropout
+from kuramotognn.features import Dropout, Features, affine, as_features, dropout
 from kuramotognn.fields import Field
 from kuramotognn.graph import Graph, as_graph
 from kuramotognn.solve import Solution, Solver, integrate
@@ -133,7 +133,7 @@ class ContinuousGNN(nn.Module):
 def linear_decoder(channels: int, out_channels: int, dropout: float) -> nn.Sequential:
     """Dropout, then an affine map from the final state to the classes."""
     check_dropout("dropout", dropout)
-    return nn.Sequential(nn.Dropout(dropout), nn.Linear(channels, out_channels))
+    return nn.Sequential(Dropout(dropout), nn.Linear(channels, out_channels))
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import nn
 
 from kuramotognn.checks import check_choice, check_dropout, check_positive
-from kuramotognn.features import Features, affine, as_features, dropout, thin
+from kuramotognn.features import Features, affine, as_features, dropout
 from kuramotognn.fields.coupling import check_heads
 from kuramotognn.graph import Graph, as_graph
 from kuramotognn.models.settings import ModelInfo, ModelSettings
@@ -107,7 +107,7 @@ class LayeredGNN(DiscreteGNN):
         states = self.layers[0](dropout(x, self.input_dropout, self.training), graph)
         for layer, norm in zip(self.layers[1:], self.norms, strict=True):
             before = self.activation(norm(states))
-            states = layer(thin(before, self.dropout, self.training), graph)
+            states = layer(dropout(before, self.dropout, self.training), graph)
             if self.residual and states.shape == before.shape:
                 states = states + before
         logits: Logits = states
@@ -329,9 +329,9 @@ class GCNII(DiscreteGNN):
         first = affine(dropout(x, self.input_dropout, self.training), self.encoder.weight, self.encoder.bias).relu()
         states = first
         for layer, norm in zip(self.layers, self.norms, strict=True):
-            new = norm(layer(thin(states, self.dropout, self.training), first, graph))
+            new = norm(layer(dropout(states, self.dropout, self.training), first, graph))
             states = F.relu(new + states if self.residual else new)
-        logits: Logits = self.decoder(thin(states, self.dropout, self.training))
+        logits: Logits = self.decoder(dropout(states, self.dropout, self.training))
         return logits
 
 

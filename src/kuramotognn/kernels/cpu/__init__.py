@@ -1,6 +1,7 @@
 """Fused kernels for CPUs: numba on numpy arrays, compiled on first use and cached on disk."""
 
 from kuramotognn.kernels.cpu.attention import attention, attention_vjp
+from kuramotognn.kernels.cpu.chance import kept_or_not
 from kuramotognn.kernels.cpu.field import rhs, rhs_vjp
 from kuramotognn.kernels.cpu.flow import flow_backward, flow_forward, integrate_tiles, pull_back_tiles
 from kuramotognn.kernels.cpu.layout import AHEAD, Layout, balanced_chunks
@@ -24,6 +25,7 @@ __all__ = [
     "balanced_chunks",
     "flow_backward",
     "flow_forward",
+    "kept_or_not",
     "plan_flow",
     "rhs",
     "rhs_vjp",

@@ -14,10 +14,11 @@ import math
 import numpy as np
 
 from kuramotognn.kernels.cpu.elementary import exp
-from kuramotognn.kernels.cpu.jit import inner, kernel
+from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import (
     ahead,
     at,
+    four_totals,
     increase,
     lane_count,
     lanes_at,
@@ -25,11 +26,16 @@ from kuramotognn.kernels.cpu.lanes import (
     pointer,
     put,
     put_lanes,
+    rows,
+    splat,
+    total,
+    unit,
     until_here,
+    where_less,
 )
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.team import share, team_for
-from kuramotognn.kernels.cpu.vectors import add_scaled, dot
+from kuramotognn.kernels.cpu.vectors import dot, products, sum_rows
 from kuramotognn.kernels.cpu.workspace import workspace
 
 
@@ -81,9 +87,62 @@ def _attention_rows(number, worker, bounds, rowptr, col, q, k, w, heads, width, 
     until_here(of_heads)
 
 
+@part
+def _four_scores(key, query, width, numbers):
+    """<key, query> of four heads in a row, which fill whole lanes."""
+    return four_totals(
+        products(key, query, width, numbers),
+        products(ahead(key, width), ahead(query, width), width, numbers),
+        products(ahead(key, 2 * width), ahead(query, 2 * width), width, numbers),
+        products(ahead(key, 3 * width), ahead(query, 3 * width), width, numbers),
+    )
+
+
+@inner
+def _attention_rows_by_four(
+    number, worker, bounds, rowptr, col, q, k, w, heads, width, scale, lanes, fours, least, shares, a
+):
+    """The same for four heads at a time, in lanes."""
+    numbers, four, queries, keys, weight = pointer(lanes), pointer(fours), pointer(q), pointer(k), pointer(w)
+    lo, hi, longest, mean = bounds[number], bounds[number + 1], 0, q.dtype.type(1 / heads)
+    for i in range(lo, hi):
+        longest = max(longest, rowptr[i + 1] - rowptr[i])
+    row = np.empty(4 * longest, q.dtype)
+    scores, kept, zero = pointer(row), pointer(shares), splat(four, 0)
+    for i in range(lo, hi):
+        first, last = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
+        for head in range(0, heads, 4):
+            key, top, norm = ahead(keys, (np.int64(i) * heads + head) * width), splat(four, -np.inf), zero
+            for e in range(first, last):
+                query = ahead(queries, (np.int64(col[e]) * heads + head) * width)
+                score = _four_scores(key, query, width, numbers)
+                put_lanes(scores, 4 * (e - first), score)
+                if at(weight, e) > 0:
+                    top = where_less(top, score, score, top)  # NaN reaches the output through the norm.
+            for e in range(first, last):
+                share, v = zero, at(weight, e)
+                if v > 0:
+                    share = splat(four, v) * exp(splat(four, scale) * (lanes_at(scores, 4 * (e - first), four) - top))
+                put_lanes(scores, 4 * (e - first), share)
+                norm = norm + share
+            # All edges absent: the row attends to nothing. A product with 1 / norm would overflow for tiny weights.
+            norm = where_less(norm, splat(four, least), splat(four, 1), norm)
+            for e in range(first, last):
+                share = lanes_at(scores, 4 * (e - first), four) / norm
+                put_lanes(kept, e * heads + head, share)
+                acc = total(share) if head == 0 else a[e] + total(share)
+                a[e] = acc if head + 4 < heads else mean * acc
+    until_here(row)
+
+
 @kernel
 def _attend(team, bounds, *operands):
     share(team, bounds.size - 1, _attention_rows, (bounds, *operands))
+
+
+@kernel
+def _attend_by_four(team, bounds, *operands):
+    share(team, bounds.size - 1, _attention_rows_by_four, (bounds, *operands))
 
 
 @inner
@@ -100,30 +159,27 @@ def _attention_vjp_rows(
         for e in range(first, last):
             for head in range(heads):
                 averages[head] += at(kept, e * heads + head) * (mean * grad_a[e])
-        grad_k[own : own + heads * width] = 0
         for e in range(first, last):
             acc = zero
             for head in range(heads):
                 gradient = at(kept, e * heads + head) * (mean * grad_a[e] - averages[head])
                 acc += gradient
                 put(scores, e * heads + head, scale * gradient)
-                query = ahead(queries, (np.int64(col[e]) * heads + head) * width)
-                out = ahead(pointer(grad_k), own + head * width)
-                add_scaled(scale * gradient, query, out, width, numbers)
             grad_w[e] = acc / w[e] if w[e] > 0 else zero
+        for head in range(heads):
+            out, seen = ahead(pointer(grad_k), own + head * width), ahead(queries, head * width)
+            sum_rows(first, last, pointer(col), ahead(scores, head), None, heads, seen, heads * width, out, width, numbers)
 
 
 @inner
 def _attention_vjp_columns(number, worker, bounds, t_rowptr, t_col, t_perm, k, heads, width, lanes, grad_score, grad_q):
     numbers, keys, scores = pointer(lanes), pointer(k), pointer(grad_score)
     for j in range(bounds[number], bounds[number + 1]):
-        own = np.int64(j) * heads * width
-        grad_q[own : own + heads * width] = 0
-        for e in range(np.int64(t_rowptr[j]), np.int64(t_rowptr[j + 1])):
-            for head in range(heads):
-                key = ahead(keys, (np.int64(t_col[e]) * heads + head) * width)
-                out = ahead(pointer(grad_q), own + head * width)
-                add_scaled(at(scores, np.int64(t_perm[e]) * heads + head), key, out, width, numbers)
+        own, first, last = np.int64(j) * heads * width, np.int64(t_rowptr[j]), np.int64(t_rowptr[j + 1])
+        for head in range(heads):
+            out, seen, factors = ahead(pointer(grad_q), own + head * width), ahead(keys, head * width), ahead(scores, head)
+            entries = pointer(t_col), factors, pointer(t_perm), heads
+            sum_rows(first, last, *entries, seen, heads * width, out, width, numbers)
 
 
 @kernel
@@ -137,8 +193,13 @@ def attention(layout: Layout, q: Array, k: Array, w: Array) -> tuple[Array, Arra
     _, heads, width = q.shape
     shares = workspace.empty((layout.size * heads,), q.dtype)
     a = workspace.empty((layout.size,), q.dtype)
-    operands = (q.reshape(-1), k.reshape(-1), w, heads, width, _scale(q), like(q.dtype), shares, a)
-    _attend(team_for(layout.size * heads * width), layout.chunks, layout.rowptr, layout.col, *operands)
+    team, shape = team_for(layout.size * heads * width), (heads, width, _scale(q), like(q.dtype))
+    operands = (layout.chunks, layout.rowptr, layout.col, q.reshape(-1), k.reshape(-1), w, *shape)
+    if heads % 4 == 0 and width % unit(q.dtype.type) == 0:
+        least = np.finfo(q.dtype).smallest_subnormal
+        _attend_by_four(team, *operands, rows(np.empty(0, q.dtype), 4), least, shares, a)
+    else:
+        _attend(team, *operands, shares, a)
     return a, shares.reshape(-1, heads)
 
 
@@ -150,9 +211,10 @@ def attention_vjp(
     grad_q, grad_k = (workspace.empty((each.size,), each.dtype) for each in (q, k))
     grad_w, grad_score = workspace.empty(w.shape, w.dtype), workspace.empty((shares.size,), q.dtype)
     shape = q.shape[1:]
+    lanes = like(q.dtype, 2 if shape[1] % (2 * unit(q.dtype.type)) == 0 else 1)
     kept = (shares.reshape(-1), grad_a, grad_score)
-    by_rows = (rowptr, col, q.reshape(-1), w, *shape, _scale(q), like(q.dtype), *kept, grad_k, grad_w)
-    by_columns = (t_rowptr, t_col, t_perm, k.reshape(-1), *shape, like(q.dtype), grad_score, grad_q)
+    by_rows = (rowptr, col, q.reshape(-1), w, *shape, _scale(q), lanes, *kept, grad_k, grad_w)
+    by_columns = (t_rowptr, t_col, t_perm, k.reshape(-1), *shape, lanes, grad_score, grad_q)
     _attend_vjp(team_for(layout.size * math.prod(shape)), chunks, by_rows, t_chunks, by_columns)
     return grad_q.reshape(q.shape), grad_k.reshape(k.shape), grad_w
 

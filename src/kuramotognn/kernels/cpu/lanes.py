@@ -403,19 +403,34 @@ def _paired(builder, left, right, low, high):
     return builder.fadd(*(_picked(builder, left, right, places(chosen)) for chosen in (low, high)))
 
 
+def _four_sums(builder, values):
+    """The sums of four lanes as one vector."""
+    vectors = [_register_sum(builder, value) for value in values]
+    first, second = (_paired(builder, *vectors[n : n + 2], (0, 4, 1, 5), (2, 6, 3, 7)) for n in (0, 2))
+    sums = _paired(builder, first, second, (0, 1, 4, 5), (2, 3, 6, 7))
+    while sums.type.count > 4:
+        sums = _halved(builder, sums)
+    return sums
+
+
 @intrinsic
-def increase_four(typingctx, numbers, index, a, b, c, d):
-    """numbers[index] += total(a), numbers[index + 1] += total(b), ...: half the work of four totals."""
+def four_totals(typingctx, a, b, c, d):
+    """total(a), total(b), ... as four lanes: half the work of four totals."""
 
     def codegen(context, builder, sig, args):
-        address, vectors = _item(context, builder, sig, args), [_register_sum(builder, arg) for arg in args[2:]]
-        first, second = (_paired(builder, *vectors[n : n + 2], (0, 4, 1, 5), (2, 6, 3, 7)) for n in (0, 2))
-        sums = _paired(builder, first, second, (0, 1, 4, 5), (2, 3, 6, 7))
-        while sums.type.count > 4:
-            sums = _halved(builder, sums)
-        four = Lanes(numbers.item, 4)
+        return _lanes_of(builder, [_four_sums(builder, args)])
+
+    return Lanes(a.dtype, 4)(a, b, c, d), codegen
+
+
+@intrinsic
+def increase_four(typingctx, numbers, index, a, b, c, d):
+    """numbers[index] += total(a), numbers[index + 1] += total(b), ..."""
+
+    def codegen(context, builder, sig, args):
+        address, four = _item(context, builder, sig, args), Lanes(numbers.item, 4)
         before = builder.extract_value(_load(context, builder, address, four), 0)
-        _store(builder, address, four, _lanes_of(builder, [builder.fadd(before, sums)]))
+        _store(builder, address, four, _lanes_of(builder, [builder.fadd(before, _four_sums(builder, args[2:]))]))
         return context.get_dummy_value()
 
     return types.void(numbers, index, a, b, c, d), codegen
@@ -483,7 +498,12 @@ def where_less(typingctx, x, low, less, other):
     return x(x, low, less, other), _by_register(choose)
 
 
-for _operator, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
+for _operator, _instruction in (
+    (operator.add, "fadd"),
+    (operator.sub, "fsub"),
+    (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):
 
     @infer_global(_operator)
     class _LanesBinary(AbstractTemplate):

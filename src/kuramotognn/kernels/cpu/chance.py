@@ -1,0 +1,43 @@
+"""Dropout's coins, thrown for many numbers at once."""
+
+import numpy as np
+
+from kuramotognn.kernels.cpu.jit import inner, kernel, part
+from kuramotognn.kernels.cpu.layout import N_CHUNKS, Array
+from kuramotognn.kernels.cpu.team import share, team_for
+from kuramotognn.kernels.cpu.workspace import workspace
+
+
+@part
+def _random_bits(key, number):
+    """64 random bits for each number: the generator SplitMix64, which can begin anywhere."""
+    z = key + np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@inner
+def _throw_share(number, worker, key, rejected, kept, out):
+    """Two numbers from each 64 bits; whoever does it, the same bits belong to the same number."""
+    pairs, nothing = (out.size + 1) // 2, out.dtype.type(0)
+    for pair in range(pairs * number // N_CHUNKS, pairs * (number + 1) // N_CHUNKS):
+        bits = _random_bits(key, pair)
+        # As integers, which can be chosen without a branch: a processor that guesses coins is wrong half of the time.
+        out[2 * pair] = kept if bits >> np.uint64(32) >= rejected else nothing
+        if 2 * pair + 1 < out.size:
+            out[2 * pair + 1] = kept if bits & np.uint64(0xFFFFFFFF) >= rejected else nothing
+
+
+@kernel
+def _throw(team, *operands):
+    share(team, N_CHUNKS, _throw_share, operands)
+
+
+def kept_or_not(key: int, p: float, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """1 / (1 - p) with probability 1 - p, and else 0: what dropout multiplies by. `key` has 64 random bits."""
+    out = workspace.empty(shape, dtype)
+    bits = np.dtype(f"u{dtype.itemsize}")
+    kept = np.array(1 / (1 - p), dtype).view(bits)[()]
+    _throw(team_for(out.size), np.uint64(key), np.uint64(round(p * 2**32)), kept, out.reshape(-1).view(bits))
+    return out
