@@ -17,7 +17,8 @@ import kuramotognn.kernels.cpu.flow as cpu_flow
 from kuramotognn import Dynamics, Graph, KuramotoDynamics, KuramotoGNN, Solver, SolverError, integrate
 from kuramotognn.fields import DiffusionDynamics
 from kuramotognn.graph import Pattern
-from kuramotognn.kernels import Backend, CoupledSystem, affine, attention, fused, spmm, use_backend
+from kuramotognn.kernels import Backend, CoupledSystem, affine, fused, spmm, use_backend
+from kuramotognn.kernels import attention as attention_of_both
 from kuramotognn.kernels.reference import attention_per_edge, kuramoto_per_edge
 from kuramotognn.solve import TABLEAUX
 from tests.conftest import graphs, ring
@@ -46,6 +47,10 @@ def uniform(seed: int, *shape: int, dtype: torch.dtype = torch.float64) -> Tenso
 
 def leaves(*tensors: Tensor, dtype: torch.dtype | None = None) -> list[Tensor]:
     return [tensor.detach().to(dtype or tensor.dtype).clone().requires_grad_() for tensor in tensors]
+
+
+def attention(pattern: Pattern, key: Tensor, query: Tensor, weight: Tensor) -> Tensor:
+    return attention_of_both(pattern, torch.stack([key, query], dim=1), weight)
 
 
 def random_graph(num_nodes: int, num_edges: int, dtype: torch.dtype) -> Graph:
@@ -488,7 +493,7 @@ def sample_arguments(name: str, dtype: torch.dtype, linear: bool) -> tuple:
     graph = ring(5)
     layout = list(graph.pattern.layout)
     inputs, _ = flow_inputs(graph, 3, 0, dtype)
-    keys = leaves(normal(0, 5, 2, 3, dtype=dtype), normal(1, 5, 2, 3, dtype=dtype))
+    keys = leaves(normal(0, 5, 2, 2, 3, dtype=dtype))
     return {
         "field": lambda: (layout, *inputs, linear),
         "flow": lambda: flow_arguments(graph, dtype, linear, steps=2, memory=1 << 30, keep=True),
@@ -646,9 +651,9 @@ def test_operands_that_do_not_belong_together_are_refused(backend: Backend) -> N
             with pytest.raises(ValueError, match=sentence):
                 integrate(KuramotoDynamics(graph.pattern, couplings, drive, 1.0), state, 1.0, Solver(steps=2))
         key = normal(1, 4, 2, 3)
-        with pytest.raises(ValueError, match=r"queries must have shape \[4, 2, 3\], got \[2, 2, 3\]"):
-            attention(graph.pattern, key, key[:2], a)
-        with pytest.raises(ValueError, match=r"keys must have shape \[4, 2, 3\], got \[2, 2, 3\]"):
+        with pytest.raises(ValueError, match=r"keys and queries must have shape \[4, 2, 2, 3\], got \[4, 1, 2, 3\]"):
+            attention_of_both(graph.pattern, key[:, None], a)
+        with pytest.raises(ValueError, match=r"keys and queries must have shape \[4, 2, 2, 3\], got \[2, 2, 2, 3\]"):
             attention(graph.pattern, key[:2], key[:2], a)
         with pytest.raises(ValueError, match=r"weights must have shape \[8\], got \[3\]"):
             attention(graph.pattern, key, key, a[:3])

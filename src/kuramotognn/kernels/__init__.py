@@ -104,24 +104,23 @@ class CoupledSystem:
         return self.pattern.flow_layout, self.a, x, self.drive, strength
 
 
-def attention(pattern: Pattern, key: Tensor, query: Tensor, weight: EdgeWeight) -> EdgeWeight:
+def attention(pattern: Pattern, projected: Tensor, weight: EdgeWeight) -> EdgeWeight:
     r"""Scaled dot-product attention over each row's entries, averaged over heads.
 
     Args:
         pattern: who listens to whom.
-        key: ``[N, H, d_k]`` keys of the listening nodes ``i``.
-        query: ``[N, H, d_k]`` queries of the nodes ``j`` listened to.
+        projected: ``[N, 2, H, d_k]`` of every node the keys, with which it listens, and the queries, by which it is
+            listened to.
         weight: ``[E]`` non-negative factors of the exponentials; an edge of weight zero is absent.
     """
-    check_shape("queries", query, tuple(key.shape))
-    check_shape("keys", key, (pattern.num_rows, *key.shape[1:]))
+    check_shape("keys and queries", projected, (pattern.num_rows, 2, *projected.shape[2:]))
     check_shape("weights", weight, (pattern.num_entries,))
-    if key.dtype == query.dtype == weight.dtype and runs_fused(key) and _indices_fit(pattern):
+    if projected.dtype == weight.dtype and runs_fused(projected) and _indices_fit(pattern):
         from kuramotognn.kernels import fused
 
-        a: EdgeWeight = fused.attention(pattern.layout, key, query, weight)[0]
+        a: EdgeWeight = fused.attention(pattern.layout, projected, weight)[0]
         return a
-    return reference.attention_per_edge(pattern, key, query, weight)
+    return reference.attention_per_edge(pattern, projected[:, 0], projected[:, 1], weight)
 
 
 def spmm(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
@@ -172,7 +171,7 @@ def warm_up(dtype: torch.dtype = torch.float32) -> float:
         return 0.0
     ends = torch.arange(2)
     pattern, ones = Pattern.from_sorted(ends, ends, 2, 2), torch.ones(2, dtype=dtype)
-    a = attention(pattern, x[..., None], x[..., None], ones)
+    a = attention(pattern, x[:, None, None].expand(2, 2, 4, 16), ones)
     state = affine(pattern, thin(ones, 0.5), x.t(), None)
     CoupledSystem(pattern, a, state, 1.0).flow(state, [0.1], 1, 1 << 20).sum().backward()  # type: ignore[no-untyped-call]
     with torch.no_grad():

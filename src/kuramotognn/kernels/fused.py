@@ -260,9 +260,9 @@ flow = _with_gradient(flow_op, _flow_context, _flow_gradient)
 # Attention over the edges.
 
 
-def _attention(layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean attention ``[E]`` of keys and queries ``[N, H, d_k]``, and the shares that its gradient needs."""
-    a, shares = cpu.attention(_layout(layout), _array(query), _array(key), _array(weight))
+def _attention(layout: Sequence[Tensor], projected: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean attention ``[E]`` of keys and queries ``[N, 2, H, d_k]``, and the shares that its gradient needs."""
+    a, shares = cpu.attention(_layout(layout), _array(projected), _array(weight))
     return torch.from_numpy(a), torch.from_numpy(shares)
 
 
@@ -270,45 +270,38 @@ attention_op = _operator(_attention)
 
 
 @attention_op.register_fake
-def _(layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(weight), key.new_empty(weight.size(0), key.size(1))
+def _(layout: Sequence[Tensor], projected: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(weight), projected.new_empty(weight.size(0), projected.size(2))
 
 
 @_operator
 def attention_backward(
-    layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor, shares: Tensor, grad: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of ``key``, ``query`` and ``weight``."""
-    grad_query, grad_key, grad_weight = cpu.attention_vjp(
-        _layout(layout), _array(query), _array(key), _array(weight), _array(shares), _array(grad)
-    )
-    return torch.from_numpy(grad_key), torch.from_numpy(grad_query), torch.from_numpy(grad_weight)
+    layout: Sequence[Tensor], projected: Tensor, weight: Tensor, shares: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradients of ``projected`` and ``weight``."""
+    gradients = cpu.attention_vjp(_layout(layout), _array(projected), _array(weight), _array(shares), _array(grad))
+    return torch.from_numpy(gradients[0]), torch.from_numpy(gradients[1])
 
 
 @attention_backward.register_fake
 def _(
-    layout: Sequence[Tensor], key: Tensor, query: Tensor, weight: Tensor, shares: Tensor, grad: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    contiguous = torch.contiguous_format
-    return (
-        torch.empty_like(key, memory_format=contiguous),
-        torch.empty_like(query, memory_format=contiguous),
-        torch.empty_like(weight),
-    )
+    layout: Sequence[Tensor], projected: Tensor, weight: Tensor, shares: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(projected, memory_format=torch.contiguous_format), torch.empty_like(weight)
 
 
 def _attention_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    layout, key, query, weight = inputs
-    _save(ctx, layout, key, query, weight, output[1])
+    layout, projected, weight = inputs
+    _save(ctx, layout, projected, weight, output[1])
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
 
 def _attention_gradient(ctx: Any, call: Call, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
     if grad is None:
-        return [None] * LAYOUT, None, None, None
-    layout, (key, query, weight, shares) = _saved(ctx)
-    return [None] * LAYOUT, *call(attention_backward)(layout, key, query, weight, shares, grad)
+        return [None] * LAYOUT, None, None
+    layout, (projected, weight, shares) = _saved(ctx)
+    return [None] * LAYOUT, *call(attention_backward)(layout, projected, weight, shares, grad)
 
 
 attention = _with_gradient(attention_op, _attention_context, _attention_gradient)

@@ -2,8 +2,8 @@
 
 score_ij^l = <k_i^l, q_j^l> / sqrt(d_k);  p_ij^l = w_ij exp(score_ij^l) / sum over row i;  a_ij = mean_l p_ij^l.
 
-The shares p [E, h] are kept for the adjoint. An edge of weight zero is absent: the row maximum is taken where w > 0, so
-that it cannot push the others into underflow.
+Keys and queries lie side by side, as one matrix product makes them. The shares p [E, h] are kept for the adjoint. An
+edge of weight zero is absent: the row maximum is taken where w > 0, so that it cannot push the others into underflow.
 
 Arrays are flat. Loops go over the edges of a row first, then over the heads: rows are short, and leaving a short loop
 costs as much as a few of its turns.
@@ -40,25 +40,26 @@ from kuramotognn.kernels.cpu.workspace import workspace
 
 
 @inner
-def _attention_rows(number, worker, bounds, rowptr, col, q, k, w, heads, width, scale, lanes, shares, a):
-    numbers, queries, keys, weight, kept = pointer(lanes), pointer(q), pointer(k), pointer(w), pointer(shares)
+def _attention_rows(number, worker, bounds, rowptr, col, both, w, heads, width, scale, lanes, shares, a):
+    numbers, keys, weight, kept = pointer(lanes), pointer(both), pointer(w), pointer(shares)
+    queries, pitch = ahead(keys, heads * width), 2 * heads * width
     lo, hi, longest = bounds[number], bounds[number + 1], 0
     for i in range(lo, hi):
         longest = max(longest, rowptr[i + 1] - rowptr[i])
-    row = np.empty(longest * heads + lane_count(numbers), q.dtype)  # Whole lanes of it are exponentiated.
-    of_heads = np.empty(2 * heads, q.dtype)
+    row = np.empty(longest * heads + lane_count(numbers), both.dtype)  # Whole lanes of it are exponentiated.
+    of_heads = np.empty(2 * heads, both.dtype)
     scores, top, norm = pointer(row), pointer(of_heads), ahead(pointer(of_heads), heads)
-    zero, one, mean = q.dtype.type(0), q.dtype.type(1), q.dtype.type(1 / heads)
+    zero, one, mean = both.dtype.type(0), both.dtype.type(1), both.dtype.type(1 / heads)
     for i in range(lo, hi):
         first, count = np.int64(rowptr[i]), np.int64(rowptr[i + 1] - rowptr[i])
         for head in range(heads):
-            put(top, head, q.dtype.type(-np.inf))
+            put(top, head, both.dtype.type(-np.inf))
             put(norm, head, zero)
         for e in range(count):
             present = at(weight, first + e) > 0
             for head in range(heads):
-                key = ahead(keys, (np.int64(i) * heads + head) * width)
-                query = ahead(queries, (np.int64(col[first + e]) * heads + head) * width)
+                key = ahead(keys, np.int64(i) * pitch + head * width)
+                query = ahead(queries, np.int64(col[first + e]) * pitch + head * width)
                 score, highest = scale * dot(key, query, width, numbers), at(top, head)
                 # Written so that NaN is not passed over; it reaches the output through the norm.
                 put(top, head, highest if score <= highest or not present else score)
@@ -100,21 +101,22 @@ def _four_scores(key, query, width, numbers):
 
 @inner
 def _attention_rows_by_four(
-    number, worker, bounds, rowptr, col, q, k, w, heads, width, scale, lanes, fours, least, shares, a
+    number, worker, bounds, rowptr, col, both, w, heads, width, scale, lanes, fours, least, shares, a
 ):
     """The same for four heads at a time, in lanes."""
-    numbers, four, queries, keys, weight = pointer(lanes), pointer(fours), pointer(q), pointer(k), pointer(w)
-    lo, hi, longest, mean = bounds[number], bounds[number + 1], 0, q.dtype.type(1 / heads)
+    numbers, four, keys, weight = pointer(lanes), pointer(fours), pointer(both), pointer(w)
+    queries, pitch = ahead(keys, heads * width), 2 * heads * width
+    lo, hi, longest, mean = bounds[number], bounds[number + 1], 0, both.dtype.type(1 / heads)
     for i in range(lo, hi):
         longest = max(longest, rowptr[i + 1] - rowptr[i])
-    row = np.empty(4 * longest, q.dtype)
+    row = np.empty(4 * longest, both.dtype)
     scores, kept, zero = pointer(row), pointer(shares), splat(four, 0)
     for i in range(lo, hi):
         first, last = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
         for head in range(0, heads, 4):
-            key, top, norm = ahead(keys, (np.int64(i) * heads + head) * width), splat(four, -np.inf), zero
+            key, top, norm = ahead(keys, np.int64(i) * pitch + head * width), splat(four, -np.inf), zero
             for e in range(first, last):
-                query = ahead(queries, (np.int64(col[e]) * heads + head) * width)
+                query = ahead(queries, np.int64(col[e]) * pitch + head * width)
                 score = _four_scores(key, query, width, numbers)
                 put_lanes(scores, 4 * (e - first), score)
                 if at(weight, e) > 0:
@@ -147,14 +149,30 @@ def _attend_by_four(team, bounds, *operands):
 
 @inner
 def _attention_vjp_rows(
-    number, worker, bounds, rowptr, col, q, w, heads, width, scale, lanes, shares, grad_a, grad_score, grad_k, grad_w
+    number,
+    worker,
+    bounds,
+    rowptr,
+    col,
+    both,
+    w,
+    heads,
+    width,
+    scale,
+    lanes,
+    shares,
+    grad_a,
+    grad_score,
+    grad_both,
+    grad_w,
 ):
     """grad_score = scale p (g - <p, g>), grad_w = sum over heads of p (g - <p, g>) / w, with g = grad_a / h."""
-    numbers, queries, kept, scores = pointer(lanes), pointer(q), pointer(shares), pointer(grad_score)
-    averages, mean, zero = np.empty(heads, q.dtype), q.dtype.type(1 / heads), q.dtype.type(0)
+    numbers, kept, scores = pointer(lanes), pointer(shares), pointer(grad_score)
+    queries, pitch = ahead(pointer(both), heads * width), 2 * heads * width
+    averages, mean, zero = np.empty(heads, both.dtype), both.dtype.type(1 / heads), both.dtype.type(0)
     for i in range(bounds[number], bounds[number + 1]):
         first, last = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        own = np.int64(i) * heads * width
+        own = np.int64(i) * pitch
         averages[:] = 0
         for e in range(first, last):
             for head in range(heads):
@@ -167,19 +185,21 @@ def _attention_vjp_rows(
                 put(scores, e * heads + head, scale * gradient)
             grad_w[e] = acc / w[e] if w[e] > 0 else zero
         for head in range(heads):
-            out, seen = ahead(pointer(grad_k), own + head * width), ahead(queries, head * width)
-            sum_rows(first, last, pointer(col), ahead(scores, head), None, heads, seen, heads * width, out, width, numbers)
+            out, seen = ahead(pointer(grad_both), own + head * width), ahead(queries, head * width)
+            sum_rows(first, last, pointer(col), ahead(scores, head), None, heads, seen, pitch, out, width, numbers)
 
 
 @inner
-def _attention_vjp_columns(number, worker, bounds, t_rowptr, t_col, t_perm, k, heads, width, lanes, grad_score, grad_q):
-    numbers, keys, scores = pointer(lanes), pointer(k), pointer(grad_score)
+def _attention_vjp_columns(
+    number, worker, bounds, t_rowptr, t_col, t_perm, both, heads, width, lanes, grad_score, grad_both
+):
+    numbers, keys, scores, pitch = pointer(lanes), pointer(both), pointer(grad_score), 2 * heads * width
     for j in range(bounds[number], bounds[number + 1]):
-        own, first, last = np.int64(j) * heads * width, np.int64(t_rowptr[j]), np.int64(t_rowptr[j + 1])
+        own, first, last = np.int64(j) * pitch + heads * width, np.int64(t_rowptr[j]), np.int64(t_rowptr[j + 1])
         for head in range(heads):
-            out, seen, factors = ahead(pointer(grad_q), own + head * width), ahead(keys, head * width), ahead(scores, head)
-            entries = pointer(t_col), factors, pointer(t_perm), heads
-            sum_rows(first, last, *entries, seen, heads * width, out, width, numbers)
+            out, seen = ahead(pointer(grad_both), own + head * width), ahead(keys, head * width)
+            entries = pointer(t_col), ahead(scores, head), pointer(t_perm), heads
+            sum_rows(first, last, *entries, seen, pitch, out, width, numbers)
 
 
 @kernel
@@ -188,36 +208,33 @@ def _attend_vjp(team, bounds, by_rows, t_bounds, by_columns):
     share(team, t_bounds.size - 1, _attention_vjp_columns, (t_bounds, *by_columns))
 
 
-def attention(layout: Layout, q: Array, k: Array, w: Array) -> tuple[Array, Array]:
-    """(a [E], shares [E, h]) from q, k [N, h, d_k] and non-negative w [E]; the shares are for the vjp."""
-    _, heads, width = q.shape
-    shares = workspace.empty((layout.size * heads,), q.dtype)
-    a = workspace.empty((layout.size,), q.dtype)
-    team, shape = team_for(layout.size * heads * width), (heads, width, _scale(q), like(q.dtype))
-    operands = (layout.chunks, layout.rowptr, layout.col, q.reshape(-1), k.reshape(-1), w, *shape)
-    if heads % 4 == 0 and width % unit(q.dtype.type) == 0:
-        least = np.finfo(q.dtype).smallest_subnormal
-        _attend_by_four(team, *operands, rows(np.empty(0, q.dtype), 4), least, shares, a)
+def attention(layout: Layout, both: Array, w: Array) -> tuple[Array, Array]:
+    """(a [E], shares [E, h]) from keys and queries [N, 2, h, d_k] and non-negative w [E]; shares are for the vjp."""
+    _, _, heads, width = both.shape
+    shares = workspace.empty((layout.size * heads,), both.dtype)
+    a = workspace.empty((layout.size,), both.dtype)
+    team, shape = team_for(layout.size * heads * width), (heads, width, _scale(both), like(both.dtype))
+    operands = (layout.chunks, layout.rowptr, layout.col, both.reshape(-1), w, *shape)
+    if heads % 4 == 0 and width % unit(both.dtype.type) == 0:
+        least = np.finfo(both.dtype).smallest_subnormal
+        _attend_by_four(team, *operands, rows(np.empty(0, both.dtype), 4), least, shares, a)
     else:
         _attend(team, *operands, shares, a)
     return a, shares.reshape(-1, heads)
 
 
-def attention_vjp(
-    layout: Layout, q: Array, k: Array, w: Array, shares: Array, grad_a: Array
-) -> tuple[Array, Array, Array]:
-    """(grad_q, grad_k [N, h, d_k], grad_w [E]) of `attention`."""
+def attention_vjp(layout: Layout, both: Array, w: Array, shares: Array, grad_a: Array) -> tuple[Array, Array]:
+    """(grad of keys and queries [N, 2, h, d_k], grad_w [E]) of `attention`."""
     rowptr, col, t_rowptr, t_col, t_perm, chunks, t_chunks = layout[:7]
-    grad_q, grad_k = (workspace.empty((each.size,), each.dtype) for each in (q, k))
-    grad_w, grad_score = workspace.empty(w.shape, w.dtype), workspace.empty((shares.size,), q.dtype)
-    shape = q.shape[1:]
-    lanes = like(q.dtype, 2 if shape[1] % (2 * unit(q.dtype.type)) == 0 else 1)
-    kept = (shares.reshape(-1), grad_a, grad_score)
-    by_rows = (rowptr, col, q.reshape(-1), w, *shape, _scale(q), lanes, *kept, grad_k, grad_w)
-    by_columns = (t_rowptr, t_col, t_perm, k.reshape(-1), *shape, lanes, grad_score, grad_q)
-    _attend_vjp(team_for(layout.size * math.prod(shape)), chunks, by_rows, t_chunks, by_columns)
-    return grad_q.reshape(q.shape), grad_k.reshape(k.shape), grad_w
+    grad_both, heads, width = workspace.empty((both.size,), both.dtype), *both.shape[2:]
+    grad_w, grad_score = workspace.empty(w.shape, w.dtype), workspace.empty((shares.size,), both.dtype)
+    lanes = like(both.dtype, 2 if width % (2 * unit(both.dtype.type)) == 0 else 1)
+    shape, kept = (heads, width), (shares.reshape(-1), grad_a, grad_score)
+    by_rows = (rowptr, col, both.reshape(-1), w, *shape, _scale(both), lanes, *kept, grad_both, grad_w)
+    by_columns = (t_rowptr, t_col, t_perm, both.reshape(-1), *shape, lanes, grad_score, grad_both)
+    _attend_vjp(team_for(layout.size * heads * width), chunks, by_rows, t_chunks, by_columns)
+    return grad_both.reshape(both.shape), grad_w
 
 
-def _scale(q):
-    return q.dtype.type(1 / math.sqrt(q.shape[2]))
+def _scale(both):
+    return both.dtype.type(1 / math.sqrt(both.shape[3]))
