@@ -24,6 +24,7 @@ from kuramotognn.kernels.cpu.lanes import (
     lanes_at,
     like,
     pointer,
+    prefetch,
     put,
     put_lanes,
     rows,
@@ -33,10 +34,12 @@ from kuramotognn.kernels.cpu.lanes import (
     until_here,
     where_less,
 )
-from kuramotognn.kernels.cpu.layout import Array, Layout
+from kuramotognn.kernels.cpu.layout import AHEAD, Array, Layout
 from kuramotognn.kernels.cpu.team import share, team_for
 from kuramotognn.kernels.cpu.vectors import dot, products, sum_rows
 from kuramotognn.kernels.cpu.workspace import workspace
+
+PREFETCHED = 64  # numbers of a row of keys or queries that is needed soon
 
 
 @inner
@@ -116,6 +119,7 @@ def _attention_rows_by_four(
         for head in range(0, heads, 4):
             key, top, norm = ahead(keys, np.int64(i) * pitch + head * width), splat(four, -np.inf), zero
             for e in range(first, last):
+                prefetch(queries, np.int64(col[e + AHEAD]) * pitch + head * width, PREFETCHED)
                 query = ahead(queries, np.int64(col[e]) * pitch + head * width)
                 score = _four_scores(key, query, width, numbers)
                 put_lanes(scores, 4 * (e - first), score)
@@ -178,6 +182,7 @@ def _attention_vjp_rows(
             for head in range(heads):
                 averages[head] += at(kept, e * heads + head) * (mean * grad_a[e])
         for e in range(first, last):
+            prefetch(queries, np.int64(col[e + AHEAD]) * pitch, PREFETCHED)
             acc = zero
             for head in range(heads):
                 gradient = at(kept, e * heads + head) * (mean * grad_a[e] - averages[head])
@@ -196,6 +201,8 @@ def _attention_vjp_columns(
     numbers, keys, scores, pitch = pointer(lanes), pointer(both), pointer(grad_score), 2 * heads * width
     for j in range(bounds[number], bounds[number + 1]):
         own, first, last = np.int64(j) * pitch + heads * width, np.int64(t_rowptr[j]), np.int64(t_rowptr[j + 1])
+        for e in range(first, last):
+            prefetch(keys, np.int64(t_col[e + AHEAD]) * pitch, PREFETCHED)
         for head in range(heads):
             out, seen = ahead(pointer(grad_both), own + head * width), ahead(keys, head * width)
             entries = pointer(t_col), ahead(scores, head), pointer(t_perm), heads

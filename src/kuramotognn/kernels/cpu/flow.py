@@ -315,14 +315,14 @@ def flow_forward(
     a [E] coupling values in CSR order, drive [N, d], coef [S, S] the step-sized Runge-Kutta table (see `stages`).
     Returns (x_T [N, d], tape): the tape is a flat array of plan.tape_size for `flow_backward`, empty if not keep.
     """
-    units, (team, crew) = _Units.of(plan, coef, strength, x0.dtype), teams_for(layout, plan)
+    units, cut, (team, crew) = _Units.of(plan, coef, strength, x0.dtype), plan.cut, teams_for(layout, plan)
     tape = workspace.empty((plan.tape_size if keep else 0,), x0.dtype)
     states = pack_states(x0, layout, plan)
     integrate_tiles(
         team,
-        plan.cut.count,
-        plan.cut,
-        *widths(plan.cut, x0.dtype),
+        cut.count,
+        cut,
+        *widths(cut, x0.dtype),
         rooms_for(team, plan, plan.forward_rows, x0.dtype),
         crew,
         layout.chunks,
@@ -356,8 +356,8 @@ def flow_backward(
 
     Returns (grad_x0 [N, d], grad_a [E], grad_drive [N, d], grad_strength float).
     """
-    units, (team, crew) = _Units.of(plan, coef, strength, grad_out.dtype), teams_for(layout, plan)
-    sums = EdgeSums(layout, plan.cut.count, a, strength, plan.linear, units.step)
+    units, cut, (team, crew) = _Units.of(plan, coef, strength, grad_out.dtype), plan.cut, teams_for(layout, plan)
+    sums = EdgeSums(layout, cut.count, a, strength, plan.linear, units.step)
     lams, t_a = pack(grad_out, layout, plan), taken(a, layout.t_perm, units.t_coupling)
     drive_sums = workspace.empty(lams.shape, lams.dtype)
     # Couplings and drive themselves are looked at by a recomputation only.
@@ -366,9 +366,9 @@ def flow_backward(
         own_a, drives = taken(a, layout.entries, units.coupling), pack(drive, layout, plan, units.step / units.state)
     pull_back_tiles(
         team,
-        plan.cut.count,
-        plan.cut,
-        *widths(plan.cut, grad_out.dtype),
+        cut.count,
+        cut,
+        *widths(cut, grad_out.dtype),
         rooms_for(team, plan, plan.backward_rows, grad_out.dtype),
         crew,
         layout.chunks,

@@ -36,6 +36,7 @@ def rows(array: Array, width: int) -> Array:
     return array.reshape(-1).view(_row_type(array.dtype, width))
 
 
+@lru_cache
 def like(dtype: np.dtype[Any], units: int = 1) -> Array:
     """No rows at all, of so many units: what tells a kernel the lanes to use."""
     return rows(np.empty(0, dtype), units * unit(dtype.type))

@@ -116,16 +116,16 @@ class _Launchers:
     """What this process can start teams with."""
 
     def __init__(self) -> None:
-        self.gomp = _loaded_gomp()
         self.pool: ThreadPoolExecutor | None = None
         self.own = _Launch(self._start)
+        self.use(_loaded_gomp())
 
-    @property
-    def address(self) -> int:
-        """Where the function is that starts a team."""
-        address = ctypes.cast(self.gomp.GOMP_parallel if self.gomp else self.own, ctypes.c_void_p).value
+    def use(self, gomp: ctypes.CDLL | None) -> None:
+        """Start teams with this library, or with threads of ours."""
+        self.gomp = gomp
+        address = ctypes.cast(gomp.GOMP_parallel if gomp else self.own, ctypes.c_void_p).value
         assert address is not None
-        return address
+        self.address = address
 
     def _start(self, work: int, data: int, threads: int, _: int) -> None:
         """What GOMP_parallel does, by threads of ours."""
@@ -138,7 +138,8 @@ class _Launchers:
 
     def forget_threads(self) -> None:
         """A forked child has none of its parent's threads, and GNU OpenMP hangs in it."""
-        self.gomp = self.pool = None
+        self.pool = None
+        self.use(None)
 
 
 def _loaded_gomp() -> ctypes.CDLL | None:

@@ -18,24 +18,26 @@ HUGE_FROM = 128 << 10  # Bytes from which on a buffer lies on huge pages: with s
 class Workspace:
     """Reuses big buffers between calls: touching fresh pages costs more here than the arithmetic.
 
-    A buffer is free when nobody but this list refers to it. Views handed out (and tensors made from them) keep it
-    taken for as long as they live, so nothing has to be given back by hand.
+    A buffer is free when nobody but this object refers to it. Views handed out (and tensors made from them) keep it
+    taken for as long as they live, so nothing has to be given back by hand. Buffers come in sizes a quarter apart or
+    less, so that one is found without looking at all.
     """
 
     def __init__(self, retain_bytes=3 << 30):
         self.retain_bytes = retain_bytes
-        self._buffers = []
+        self._shelves = {}  # size: [(buffer, where it is aligned)]
         self._lock = threading.Lock()
 
     def empty(self, shape, dtype):
         """An uninitialised C-contiguous array, aligned to a cache line."""
         dtype = np.dtype(dtype)
-        count = math.prod(shape)
-        align = HUGE_PAGE if count * dtype.itemsize >= HUGE_FROM else 64
+        size = _rounded(math.prod(shape) * dtype.itemsize)
         with self._lock:
-            buffer = self._take(count * dtype.itemsize + align)
-            skip = -buffer.ctypes.data % align
-            return buffer[skip : skip + count * dtype.itemsize].view(dtype).reshape(shape)
+            for buffer, skip in self._shelves.get(size, ()):
+                if sys.getrefcount(buffer) == FREE:
+                    return np.ndarray(shape, dtype, buffer, skip)
+            buffer, skip = self._added(size)
+            return np.ndarray(shape, dtype, buffer, skip)
 
     def renew_lock(self):
         """A child may have been forked while another thread of its parent held the lock."""
@@ -47,29 +49,49 @@ class Workspace:
         out.fill(0)
         return out
 
-    def _take(self, size):
-        fitting = [n for n, buffer in enumerate(self._buffers) if size <= buffer.size <= 2 * size + 4096]
-        for n in sorted(fitting, key=lambda n: self._buffers[n].size):
-            if self._is_free(n):
-                return self._buffers[n]
-        free = [n for n in range(len(self._buffers)) if self._is_free(n)]
-        retained = sum(b.size for b in self._buffers)
-        for n in reversed(free):  # make room before growing, so that the peak stays bounded
-            if retained + size <= self.retain_bytes:
-                break
-            retained -= self._buffers[n].size
-            del self._buffers[n]
-        self._buffers.append(_fresh(size))
-        return self._buffers[-1]
-
-    def _is_free(self, n):
-        """Nobody but this list (and, for the moment, the call that counts) refers to the buffer."""
-        return sys.getrefcount(self._buffers[n]) == 2
+    @property
+    def size(self):
+        """Bytes of all buffers."""
+        return sum(buffer.size for shelf in self._shelves.values() for buffer, _ in shelf)
 
     def clear(self):
         """Forget every free buffer."""
         with self._lock:
-            self._buffers = [b for b in self._buffers if sys.getrefcount(b) > 3]
+            self._make_room(0)
+
+    def _added(self, size):
+        align = HUGE_PAGE if size >= HUGE_FROM else 64
+        self._make_room(self.retain_bytes - size)  # Before growing, so that the peak stays bounded.
+        buffer = _fresh(size + align)
+        self._shelves.setdefault(size, []).append((buffer, -buffer.ctypes.data % align))
+        return self._shelves[size][-1]
+
+    def _make_room(self, wanted):
+        """Forget free buffers, large ones first, until all have no more than so many bytes."""
+        retained = self.size
+        for size in sorted(self._shelves, reverse=True):
+            kept = []
+            for buffer, skip in self._shelves[size]:
+                if retained > wanted and sys.getrefcount(buffer) == FREE:
+                    retained -= buffer.size
+                else:
+                    kept.append((buffer, skip))
+            self._shelves[size] = kept
+
+
+def _references():
+    """To a free buffer while it is looked at: its shelf's, the variable's, and maybe the counting call's."""
+    shelf = [(np.empty(0), 0)]
+    return next(sys.getrefcount(buffer) for buffer, _ in shelf)
+
+
+FREE = _references()
+
+
+def _rounded(size):
+    """A size up to a quarter larger: a few leading binary digits, then zeros."""
+    step = 1 << max(size.bit_length() - 3, 12)
+    return -(-size // step) * step
 
 
 def _fresh(size):
