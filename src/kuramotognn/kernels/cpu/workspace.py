@@ -19,8 +19,8 @@ class Workspace:
     """Reuses big buffers between calls: touching fresh pages costs more here than the arithmetic.
 
     A buffer is free when nobody but this object refers to it. Views handed out (and tensors made from them) keep it
-    taken for as long as they live, so nothing has to be given back by hand. Buffers come in sizes a quarter apart or
-    less, so that one is found without looking at all.
+    taken for as long as they live, so nothing has to be given back by hand. Buffers come in rounded sizes, so that one
+    is found without looking at all of them.
     """
 
     def __init__(self, retain_bytes=3 << 30):
@@ -67,9 +67,9 @@ class Workspace:
         return self._shelves[size][-1]
 
     def _make_room(self, wanted):
-        """Forget free buffers, large ones first, until all have no more than so many bytes."""
+        """Forget free buffers, small ones first, until all have no more than so many bytes: what is lost costs time."""
         retained = self.size
-        for size in sorted(self._shelves, reverse=True):
+        for size in sorted(self._shelves):
             kept = []
             for buffer, skip in self._shelves[size]:
                 if retained > wanted and sys.getrefcount(buffer) == FREE:
@@ -89,8 +89,8 @@ FREE = _references()
 
 
 def _rounded(size):
-    """A size up to a quarter larger: a few leading binary digits, then zeros."""
-    step = 1 << max(size.bit_length() - 3, 12)
+    """A size up to a sixteenth larger: five leading binary digits, then zeros."""
+    step = 1 << max(size.bit_length() - 5, 12)
     return -(-size // step) * step
 
 
