@@ -20,7 +20,8 @@ from numba import njit
 
 from kuramotognn.kernels.cpu import FlowPlan, balanced_chunks, plan_flow, team
 from kuramotognn.kernels.cpu.elementary import exp, half_turns, sincos, sincos_pi
-from kuramotognn.kernels.cpu.jit import inner
+from kuramotognn.kernels.cpu.flow import integrate_tiles
+from kuramotognn.kernels.cpu.jit import inner, source_digest
 from kuramotognn.kernels.cpu.lanes import at, increase_four, pointer, put, rows, unit, until_here
 from kuramotognn.kernels.cpu.team import share
 from kuramotognn.kernels.cpu.workspace import Workspace, workspace
@@ -381,6 +382,19 @@ def test_teams_of_several_threads_do_not_disturb_each_other(launch: int) -> None
 def test_little_work_wakes_nobody(work: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(team, "thread_count", lambda: 2)
     assert team.team_for(work).threads == threads
+
+
+def test_cached_kernels_are_not_used_after_a_change_of_what_they_are_made_of(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1")
+    (tmp_path / "b.py").write_text("y = 1")
+    before = source_digest(tmp_path)
+    source_digest.cache_clear()
+    assert source_digest(tmp_path) == before
+    source_digest.cache_clear()
+    (tmp_path / "b.py").write_text("y = 2")
+    assert source_digest(tmp_path) != before
+    stamp = integrate_tiles._cache._cache_file._source_stamp
+    assert stamp[1] == source_digest(Path(team.__file__).parent)
 
 
 def test_kernels_are_compiled_once_and_cached_on_disk(tmp_path: Path) -> None:
