@@ -222,8 +222,14 @@ def test_workspace_forgets_only_what_is_free() -> None:
     taken, free = pool.empty((1000,), np.float32), pool.empty((3000,), np.float32)
     del free
     pool.clear()
-    left = [buffer for shelf in pool._shelves.values() for buffer, _ in shelf]
-    assert [np.shares_memory(buffer, taken) for buffer in left] == [True]
+    assert [np.shares_memory(kept.buffer, taken) for kept in pool.buffers] == [True]
+
+
+def test_workspace_forgets_first_what_was_not_used_for_long() -> None:
+    pool = Workspace(retain_bytes=110_000)
+    for size in (40_000, 30_000, 40_000, 60_000):
+        pool.empty((size,), np.uint8)
+    assert [kept.size // 10_000 for kept in pool.buffers] == [4, 6], "the one in the middle was used last before"
 
 
 def test_workspace_never_lends_a_buffer_twice_to_four_threads() -> None:

@@ -25,7 +25,8 @@ class Workspace:
 
     def __init__(self, retain_bytes=3 << 30):
         self.retain_bytes = retain_bytes
-        self._shelves = {}  # size: [(buffer, where it is aligned)]
+        self._shelves = {}  # size: its buffers
+        self._uses = 0
         self._lock = threading.Lock()
 
     def empty(self, shape, dtype):
@@ -33,11 +34,10 @@ class Workspace:
         dtype = np.dtype(dtype)
         size = _rounded(math.prod(shape) * dtype.itemsize)
         with self._lock:
-            for buffer, skip in self._shelves.get(size, ()):
-                if sys.getrefcount(buffer) == FREE:
-                    return np.ndarray(shape, dtype, buffer, skip)
-            buffer, skip = self._added(size)
-            return np.ndarray(shape, dtype, buffer, skip)
+            self._uses += 1
+            found = next((kept for kept in self._shelves.get(size, ()) if kept.is_free()), None) or self._added(size)
+            found.used = self._uses
+            return np.ndarray(shape, dtype, found.buffer, found.skip)
 
     def renew_lock(self):
         """A child may have been forked while another thread of its parent held the lock."""
@@ -50,9 +50,15 @@ class Workspace:
         return out
 
     @property
+    def buffers(self):
+        """All of them, the one that was not asked for the longest time first."""
+        everything = (kept for shelf in self._shelves.values() for kept in shelf)
+        return sorted(everything, key=lambda kept: kept.used)
+
+    @property
     def size(self):
         """Bytes of all buffers."""
-        return sum(buffer.size for shelf in self._shelves.values() for buffer, _ in shelf)
+        return sum(kept.buffer.size for kept in self.buffers)
 
     def clear(self):
         """Forget every free buffer."""
@@ -60,32 +66,34 @@ class Workspace:
             self._make_room(0)
 
     def _added(self, size):
-        align = HUGE_PAGE if size >= HUGE_FROM else 64
         self._make_room(self.retain_bytes - size)  # Before growing, so that the peak stays bounded.
-        buffer = _fresh(size + align)
-        self._shelves.setdefault(size, []).append((buffer, -buffer.ctypes.data % align))
+        self._shelves.setdefault(size, []).append(_Kept(size))
         return self._shelves[size][-1]
 
     def _make_room(self, wanted):
-        """Forget free buffers, small ones first, until all have no more than so many bytes: what is lost costs time."""
+        """Forget free buffers until all have no more than so many bytes, beginning with those not used for long."""
         retained = self.size
-        for size in sorted(self._shelves):
-            kept = []
-            for buffer, skip in self._shelves[size]:
-                if retained > wanted and sys.getrefcount(buffer) == FREE:
-                    retained -= buffer.size
-                else:
-                    kept.append((buffer, skip))
-            self._shelves[size] = kept
+        for kept in self.buffers:
+            if retained <= wanted:
+                return
+            if kept.is_free():
+                retained -= kept.buffer.size
+                self._shelves[kept.size].remove(kept)
 
 
-def _references():
-    """To a free buffer while it is looked at: its shelf's, the variable's, and maybe the counting call's."""
-    shelf = [(np.empty(0), 0)]
-    return next(sys.getrefcount(buffer) for buffer, _ in shelf)
+class _Kept:
+    """A buffer, where in it the alignment is right, and when it was last asked for."""
 
+    __slots__ = ("buffer", "size", "skip", "used")
 
-FREE = _references()
+    def __init__(self, size):
+        align = HUGE_PAGE if size >= HUGE_FROM else 64
+        self.buffer, self.size, self.used = _fresh(size + align), size, 0
+        self.skip = -self.buffer.ctypes.data % align
+
+    def is_free(self):
+        """Whether no array made from it is left."""
+        return sys.getrefcount(self.buffer) == FREE
 
 
 def _rounded(size):
@@ -105,5 +113,7 @@ def _fresh(size):
     return np.frombuffer(pages, np.uint8)
 
 
+_sample = _Kept(0)
+FREE = sys.getrefcount(_sample.buffer)  # References to a free buffer: its keeper's, and maybe the counting call's.
 workspace = Workspace()
 os.register_at_fork(after_in_child=workspace.renew_lock)
