@@ -85,6 +85,49 @@ def test_dropout_keeps_the_mean_and_touches_stored_entries_only() -> None:
     assert dropout(x, 0.4, training=False).values.equal(x.values)  # type: ignore[union-attr]
 
 
+def dropped_where(dtype: torch.dtype, p: float, *shape: int) -> torch.Tensor:
+    """Which ones of many are dropped; what is left must be scaled."""
+    out = dropout(torch.ones(*shape, dtype=dtype), p, training=True)
+    assert set(out.unique().tolist()) <= {0.0, float(torch.tensor(1 / (1 - p), dtype=dtype))}
+    return out == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_coins_fall_as_often_as_they_should_and_independently(dtype: torch.dtype, p: float) -> None:
+    torch.manual_seed(0)
+    first, second = dropped_where(dtype, p, 100_001), dropped_where(dtype, p, 100_001)
+    bound = 5 * (p * (1 - p) / 50_000) ** 0.5  # five standard errors of half of them
+    for coins in (first, first[::2], first[1::2], second):
+        assert abs(float(coins.double().mean()) - p) < bound
+    both = p**2
+    pairs = [(first, second), (first[:-1], first[1:]), (first[:-1:2], first[1::2]), (first[:-64], first[64:])]
+    for one, other in pairs:
+        assert abs(float((one & other).double().mean()) - both) < 5 * (both / one.numel()) ** 0.5
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (3, 5), (40_001,)])
+def test_coins_depend_on_the_seed_alone(shape: tuple[int, ...]) -> None:
+    before, seen = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 2):
+            torch.set_num_threads(threads)
+            torch.manual_seed(3)
+            seen.append(dropped_where(torch.float32, 0.5, *shape))
+    finally:
+        torch.set_num_threads(before)
+    assert seen[0].equal(seen[1])
+    assert seen[0].equal(seen[2])
+
+
+def test_dropout_has_a_gradient() -> None:
+    x = torch.full((50,), 2.0, requires_grad=True)
+    out = dropout(x, 0.5, training=True)
+    out.sum().backward()
+    assert x.grad is not None
+    assert x.grad.equal(out.detach() / 2)
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_features_that_are_not_finite_get_a_sentence(value: float, sparse: bool) -> None:

@@ -367,6 +367,40 @@ def test_every_share_is_done_once_by_a_worker_of_the_team(launch: int, threads: 
         assert ((workers >= 0) & (workers < threads)).all()
 
 
+@inner
+def _fail_at(number, worker, failing, out):
+    if number == failing:
+        raise ZeroDivisionError
+    out[number] = 1
+
+
+@kernel
+def _fail(team, *operands):
+    share(team, operands[1].size, _fail_at, operands)
+
+
+@inner
+def _fail_inside(number, worker, crew, *operands):
+    share(crew, operands[1].size, _fail_at, operands)
+
+
+@kernel
+def _fail_twice(team, *operands):
+    share(team, 3, _fail_inside, operands)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("failing", [0, 3])
+def test_an_error_in_a_share_reaches_the_caller(launch: int, threads: int, failing: int) -> None:
+    crew, out = team.Team(launch, threads), np.zeros(5)
+    with pytest.raises(RuntimeError, match="a kernel could not finish its work; memory may have run out"):
+        _fail(crew, failing, out)
+    with pytest.raises(RuntimeError, match="could not finish"):
+        _fail_twice(crew, crew, failing, out)
+    _fail(crew, 5, out)
+    assert out.all(), "the next call is sound"
+
+
 def test_a_share_may_share_its_own_work(launch: int) -> None:
     workers, out = np.zeros((5, 70), np.int64), np.zeros((5, 70))
     _mark_twice(team.Team(launch, 2), team.Team(launch, 2), workers, out)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.jit import inner, kernel
+from kuramotognn.kernels.cpu.jit import inner, kernel, part
+from kuramotognn.kernels.cpu.lanes import ahead, pointer, put
 from kuramotognn.kernels.cpu.layout import N_CHUNKS
 from kuramotognn.kernels.cpu.team import share, team_for
 from kuramotognn.kernels.cpu.workspace import workspace
@@ -32,6 +33,15 @@ class EdgeSums:
         # The interaction of phases is linear in a: its sum with the gradient is <a, dots>.
         total = self.row_strength.sum() if self.linear else products.sum()
         return grad_a, self.step * float(total)
+
+
+@part
+def own_sums(number, n, all_dots, all_strengths):
+    """Pointers to the dots and strengths that a tile adds to; the dots are cleared."""
+    dots = ahead(pointer(all_dots), number * all_dots.shape[1])
+    for e in range(all_dots.shape[1]):
+        put(dots, e, all_dots.dtype.type(0))
+    return dots, ahead(pointer(all_strengths), number * n)
 
 
 @inner

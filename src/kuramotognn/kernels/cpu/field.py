@@ -2,26 +2,19 @@
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.edges import EdgeSums, taken
+from kuramotognn.kernels.cpu.edges import EdgeSums, own_sums, taken
 from kuramotognn.kernels.cpu.flow import Kind, in_lanes, planes, rooms_for, teams_for, widths
-from kuramotognn.kernels.cpu.jit import inner, kernel, part
-from kuramotognn.kernels.cpu.lanes import ahead, ahead_if, pointer, put, rows_from
+from kuramotognn.kernels.cpu.jit import kernel, part
+from kuramotognn.kernels.cpu.lanes import ahead, ahead_if, pointer, rows_from
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.packing import pack, pack_states, unpack
 from kuramotognn.kernels.cpu.plan import plan_flow
 from kuramotognn.kernels.cpu.stages import field_adjoint, field_rows, field_show_adjoint, show
-from kuramotognn.kernels.cpu.team import share
+from kuramotognn.kernels.cpu.team import of_rows, share
 from kuramotognn.kernels.cpu.workspace import workspace
 
-
-@inner
-def _show_share(number, worker, bounds, *operands):
-    show(np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
-
-
-@inner
-def _field_share(number, worker, bounds, *operands):
-    field_rows(np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
+_show_share, _field_share = of_rows(show), of_rows(field_rows)
+_show_adjoint_share, _adjoint_share = of_rows(field_show_adjoint), of_rows(field_adjoint)
 
 
 @in_lanes
@@ -89,16 +82,6 @@ def rhs(
     return unpack(values, layout, plan), gain if kept else None
 
 
-@inner
-def _show_adjoint_share(number, worker, bounds, *operands):
-    field_show_adjoint(np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
-
-
-@inner
-def _adjoint_share(number, worker, bounds, *operands):
-    field_adjoint(np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
-
-
 @in_lanes
 @part
 def _pull_back_tile(
@@ -127,9 +110,7 @@ def _pull_back_tile(
         ahead(query, planes(kind) * n),
         ahead_if(kind.phases, rows_from(pointer(gain), n * start, width), 0),
     )
-    dots, strengths = ahead(pointer(all_dots), number * all_dots.shape[1]), ahead(pointer(all_strengths), number * n)
-    for e in range(all_dots.shape[1]):
-        put(dots, e, all_dots.dtype.type(0))
+    dots, strengths = own_sums(number, n, all_dots, all_strengths)
     shown, matrix = (query, sources, gains), (pointer(t_rowptr), pointer(t_col), pointer(t_a))
     operands = (*matrix, factor, kappa, *shown, dots, strengths, out)
     if crew is None:

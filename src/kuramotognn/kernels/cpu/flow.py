@@ -1,7 +1,7 @@
 """Whole integrations on numpy arrays: forward, and the exact discrete adjoint.
 
-The columns of the state never meet (except in the gradient of the couplings), so it is cut into tiles, a cache line or
-half of one per node, and a tile is integrated to the end before the next begins. It stays in cache while neighbours
+The columns of the state never meet (except in the gradient of the couplings), so it is cut into tiles, one to three
+vectors per node, and a tile is integrated to the end before the next begins. It stays in cache while neighbours
 are gathered, and a row of it stays in vector registers from the first neighbour to the features of the next state.
 Threads take tiles each, without waiting for each other; where there are fewer tiles than threads, they share the
 rows of every stage.
@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.edges import EdgeSums, taken
+from kuramotognn.kernels.cpu.edges import EdgeSums, own_sums, taken
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import ahead, ahead_if, at, like, pointer, put, rows_from, splat
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.packing import pack, pack_states, unpack, unpack_states
 from kuramotognn.kernels.cpu.plan import Cut, FlowPlan
 from kuramotognn.kernels.cpu.stages import backward, forward, show, show_adjoint
-from kuramotognn.kernels.cpu.team import Team, share, team_for
+from kuramotognn.kernels.cpu.team import Team, of_rows, share, team_for
 from kuramotognn.kernels.cpu.workspace import workspace
 
 SHARED_STAGE = 200_000  # entries and rows of a stage that are worth waking the other threads for
@@ -86,9 +86,7 @@ def _copy(n, source, target):
         put(target, i, at(source, i))
 
 
-@inner
-def _forward_share(number, worker, bounds, m, passes, *operands):
-    forward(m, m + 1, passes, np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
+_forward_share, _backward_share = of_rows(forward), of_rows(backward)
 
 
 @inner
@@ -99,10 +97,10 @@ def _run_forward(steps, room, crew, bounds, n, stages, kind, keep, rowptr, col, 
     show(np.int64(0), n, keep, x, states, features, gains)  # A literal zero would be compiled for separately.
     operands = (n, keep, rowptr, col, a, drive, strength, stages, coef, x, states, gains, features, slopes)
     if crew is None:
-        forward(0, passes, passes, 0, n, *operands)
+        forward(np.int64(0), n, 0, passes, passes, *operands)
     else:
         for m in range(passes):
-            share(crew, bounds.size - 1, _forward_share, (bounds, m, passes, *operands))
+            share(crew, bounds.size - 1, _forward_share, (bounds, m, m + 1, passes, *operands))
 
 
 @in_lanes
@@ -144,11 +142,6 @@ def integrate_tiles(team, tiles, *operands):
 
 
 @inner
-def _backward_share(number, worker, bounds, back, passes, *operands):
-    backward(back, back + 1, passes, np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
-
-
-@inner
 def _run_backward(
     steps,
     room,
@@ -175,10 +168,10 @@ def _run_backward(
     field = (n, t_rowptr, t_col, t_a, factor, stages, coef, states, gains)
     operands = (*field, lam, mus, room, sources, grad_drive, dots, row_strength)
     if crew is None:
-        backward(0, passes, passes, 0, n, *operands)
+        backward(np.int64(0), n, 0, passes, passes, *operands)
     else:
         for back in range(passes):
-            share(crew, bounds.size - 1, _backward_share, (bounds, back, passes, *operands))
+            share(crew, bounds.size - 1, _backward_share, (bounds, back, back + 1, passes, *operands))
 
 
 @in_lanes
@@ -213,11 +206,9 @@ def _backward_tile(
     n, stages, between = plan.n, plan.stages, plan.stages - 1
     scratch, own_tape = rows_from(room, 0, width), rows_from(pointer(tape), kept * n * start, width)
     lam, grad_drive = rows_from(pointer(lams), n * start, width), rows_from(pointer(drive_sums), n * start, width)
-    dots, strengths = ahead(pointer(all_dots), number * all_dots.shape[1]), ahead(pointer(all_strengths), number * n)
+    dots, strengths = own_sums(number, n, all_dots, all_strengths)
     for i in range(n):
         put(grad_drive, i, splat(grad_drive, 0))
-    for e in range(all_dots.shape[1]):
-        put(dots, e, all_dots.dtype.type(0))
     segments = -(-plan.steps // plan.segment)
     again = segments > 1
     for segment in range(segments - 1, -1, -1):

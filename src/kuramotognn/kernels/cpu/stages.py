@@ -230,7 +230,7 @@ def _expect(states, gains, j, slot):
         prefetch(gains, slot + j, 1)
 
 
-# What the drivers call for an integration: stages [first, last) of rows [lo, hi).
+# What the drivers call for an integration: rows [lo, hi), and of forward and backward stages [first, last).
 
 
 @inner
@@ -244,11 +244,11 @@ def show(lo, hi, keep, x, states, features, gains):
 
 @inner
 def forward(
+    lo,
+    hi,
     first,
     last,
     passes,
-    lo,
-    hi,
     n,
     keep,
     rowptr,
@@ -300,11 +300,11 @@ def show_adjoint(lo, hi, n, stages, coef, x, gains, lam, mus, query, sources):
 
 @inner
 def backward(
+    lo,
+    hi,
     first,
     last,
     passes,
-    lo,
-    hi,
     n,
     t_rowptr,
     t_col,

@@ -14,13 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["Team", "share", "team_for", "thread_count"]
+from kuramotognn.kernels.cpu.jit import inner
+
+__all__ = ["Team", "of_rows", "share", "team_for", "thread_count"]
 
 WORTH_SHARING = 30_000  # Numbers to be touched that are worth waking the other threads for: ten microseconds of work.
 
@@ -30,10 +33,6 @@ class Team(NamedTuple):
 
     launch: int  # address of a function like GOMP_parallel
     threads: int
-
-    def alone(self) -> "Team":
-        """Nobody but the thread that asks."""
-        return self._replace(threads=1)
 
 
 def thread_count() -> int:
@@ -46,26 +45,40 @@ def team_for(work: float = math.inf) -> Team:
     return Team(_launchers.address, thread_count() if work > WORTH_SHARING else 1)
 
 
+def of_rows(function):
+    """What :func:`share` calls for ranges of rows, from a function of (first row, last row, *operands).
+
+    Operands begin with the bounds of the ranges, which are of 64 bits for the function, as everybody else's are.
+    """
+
+    @inner
+    def rows(number, worker, bounds, *operands):
+        function(np.int64(bounds[number]), np.int64(bounds[number + 1]), *operands)
+
+    return rows
+
+
 @intrinsic
 def share(typingctx, team, count, function, operands):
     """Call ``function(number, worker, *operands)`` for every number below `count`, on the threads of a team.
 
-    A compiled function that must not raise; whoever is free takes the next number. Workers are numbered from 0 on.
+    A compiled function; whoever is free takes the next number. Workers are numbered from 0 on. Where a call raises, no
+    further number is taken, and the kernel raises a RuntimeError.
     """
-    inner = typingctx.resolve_function_type(function, (types.int64, types.int64, *operands.types), {})
+    signature = typingctx.resolve_function_type(function, (types.int64, types.int64, *operands.types), {})
 
     def codegen(context, builder, sig, args):
-        compiled = function.dispatcher.get_compile_result(inner)
+        compiled = function.dispatcher.get_compile_result(signature)
         context.active_code_library.add_linking_library(compiled.library)
         launch, threads = (builder.extract_value(args[0], place) for place in range(2))
-        # What the members see: the next number, the next worker, the count, the operands.
-        job = cgutils.alloca_once(builder, ir.LiteralStructType([_LONG, _LONG, _LONG, args[3].type]))
-        for place, value in enumerate((_LONG(0), _LONG(0), args[1], args[3])):
+        job = cgutils.alloca_once(builder, ir.LiteralStructType([_LONG, _LONG, _LONG, _LONG, args[3].type]))
+        for place, value in ((_NEXT, _LONG(0)), (_WORKERS, _LONG(0)), (_FAILED, _LONG(0)), (_COUNT, args[1])):
             builder.store(value, _field(builder, job, place))
+        builder.store(args[3], _field(builder, job, _OPERANDS))
         name = f"{builder.function.name}.member{len(builder.module.functions)}"
         member = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [_BYTES]), name)
         member.linkage = "internal"
-        _member(context, member, job.type, compiled.fndesc, inner, len(operands))
+        _member(context, member, job.type, compiled.fndesc, signature, len(operands))
         data, several = builder.bitcast(job, _BYTES), builder.icmp_signed(">", threads, threads.type(1))
         with builder.if_else(several) as (together, alone):
             with together:
@@ -74,12 +87,19 @@ def share(typingctx, team, count, function, operands):
                 builder.call(start, [member, data, builder.trunc(threads, _WORD), _WORD(0)])
             with alone:
                 builder.call(member, [data])
+        failed = builder.icmp_signed("!=", builder.load(_field(builder, job, _FAILED)), _LONG(0))
+        with builder.if_then(failed, likely=False):
+            words = (
+                "a kernel could not finish its work; memory may have run out: take fewer channels or a smaller graph",
+            )
+            context.call_conv.return_user_exc(builder, RuntimeError, words)
         return context.get_dummy_value()
 
     return types.void(team, types.int64, function, operands), codegen
 
 
 _WORD, _LONG, _BYTES = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
+_NEXT, _WORKERS, _FAILED, _COUNT, _OPERANDS = range(5)  # what the members of a team see of their job
 
 
 def _field(builder, job, place):
@@ -91,18 +111,21 @@ def _member(context, member, kind, called, signature, operand_count):
     entry, ask, work, leave = (member.append_basic_block(name) for name in ("entry", "ask", "work", "leave"))
     builder = ir.IRBuilder(entry)
     job = builder.bitcast(member.args[0], kind)
-    worker = builder.atomic_rmw("add", _field(builder, job, 1), _LONG(1), "monotonic")
-    count, operands = (builder.load(_field(builder, job, place)) for place in (2, 3))
+    worker = builder.atomic_rmw("add", _field(builder, job, _WORKERS), _LONG(1), "monotonic")
+    count, operands = (builder.load(_field(builder, job, place)) for place in (_COUNT, _OPERANDS))
     builder.branch(ask)
     builder.position_at_end(ask)
-    number = builder.atomic_rmw("add", _field(builder, job, 0), _LONG(1), "monotonic")
+    number = builder.atomic_rmw("add", _field(builder, job, _NEXT), _LONG(1), "monotonic")
     builder.cbranch(builder.icmp_signed("<", number, count), work, leave)
     builder.position_at_end(work)
     values = [number, worker, *(builder.extract_value(operands, place) for place in range(operand_count))]
     if isinstance(signature.args[-1], types.StarArgTuple | types.StarArgUniTuple):
         fixed = len(signature.args) - 1
         values[fixed:] = [context.make_tuple(builder, signature.args[-1], values[fixed:])]
-    context.call_internal_no_propagate(builder, called, signature, values)
+    status, _ = context.call_internal_no_propagate(builder, called, signature, values)
+    with builder.if_then(status.is_error, likely=False):
+        builder.store(_LONG(1), _field(builder, job, _FAILED))
+        builder.store_atomic(count, _field(builder, job, _NEXT), "monotonic", 8)
     builder.branch(ask)
     builder.position_at_end(leave)
     builder.ret_void()
