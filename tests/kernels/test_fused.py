@@ -1,15 +1,14 @@
-"""The fused operators against definitions that share no code with them, and their promises about bits and threads."""
+"""The fused field and flow against definitions that share no code with them; their promises of bits and threads."""
 
 import multiprocessing
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 
 import pytest
-import scipy.sparse as sp
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -17,69 +16,26 @@ import kuramotognn.kernels.cpu.flow as cpu_flow
 from kuramotognn import Dynamics, Graph, KuramotoDynamics, KuramotoGNN, Solver, SolverError, integrate
 from kuramotognn.fields import DiffusionDynamics
 from kuramotognn.graph import Pattern
-from kuramotognn.kernels import Backend, CoupledSystem, affine, fused, spmm, use_backend
-from kuramotognn.kernels import attention as attention_of_both
-from kuramotognn.kernels.reference import attention_per_edge, kuramoto_per_edge
+from kuramotognn.kernels import Backend, CoupledSystem, affine, attention, fused, spmm, use_backend
+from kuramotognn.kernels.reference import kuramoto_per_edge
 from kuramotognn.solve import TABLEAUX
 from tests.conftest import graphs, ring
+from tests.kernels.comparing import (
+    CHANNELS,
+    DTYPES,
+    TOLERANCE,
+    all_near,
+    assert_bits_never_change,
+    assert_same_bits,
+    leaves,
+    normal,
+    random_graph,
+    uniform,
+    with_gradients,
+)
 
-TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4}
-DTYPES = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
 LINEAR = pytest.mark.parametrize("linear", [False, True], ids=["kuramoto", "linear"])
 METHODS = pytest.mark.parametrize("method", list(TABLEAUX))
-CHANNELS = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 24, 31, 37, 41])
-
-
-@pytest.fixture
-def set_threads() -> Iterator[Callable[[int], None]]:
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
-def normal(seed: int, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
-
-
-def uniform(seed: int, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
-
-
-def leaves(*tensors: Tensor, dtype: torch.dtype | None = None) -> list[Tensor]:
-    return [tensor.detach().to(dtype or tensor.dtype).clone().requires_grad_() for tensor in tensors]
-
-
-def attention(pattern: Pattern, key: Tensor, query: Tensor, weight: Tensor) -> Tensor:
-    return attention_of_both(pattern, torch.stack([key, query], dim=1), weight)
-
-
-def random_graph(num_nodes: int, num_edges: int, dtype: torch.dtype) -> Graph:
-    """Directed and weighted, with self-loops and rows of very different lengths."""
-    generator = torch.Generator().manual_seed(7)
-    source = torch.randint(num_nodes, (num_edges,), generator=generator)
-    target = (num_nodes * torch.rand(num_edges, generator=generator).square()).long()
-    return Graph.from_edge_index(torch.stack([source, target]), num_nodes, uniform(8, num_edges, dtype=dtype))
-
-
-def assert_near(actual: Tensor, expected: Tensor, tolerance: float, terms: float = 1.0) -> None:
-    """Relative to the largest number expected, or to the ``terms`` whose sum it is, where they may cancel."""
-    assert actual.shape == expected.shape
-    scale = max(float(expected.abs().max()) if expected.numel() else 0.0, terms)
-    torch.testing.assert_close(actual.double(), expected, atol=tolerance * scale, rtol=0.0)
-
-
-def all_near(actual: list[Tensor], expected: list[Tensor], tolerance: float, terms: float = 1.0) -> None:
-    for ours, theirs in zip(actual, expected, strict=True):
-        assert_near(ours, theirs, tolerance, terms)
-
-
-def assert_same_bits(actual: list[Tensor], expected: list[Tensor]) -> None:
-    assert [ours.equal(theirs) for ours, theirs in zip(actual, expected, strict=True)] == [True] * len(expected)
-
-
-def with_gradients(y: Tensor, inputs: list[Tensor], upstream: Tensor) -> list[Tensor]:
-    gradients = torch.autograd.grad(y, inputs, upstream.to(y.dtype), materialize_grads=True)
-    return [y.detach(), *gradients]
 
 
 # One right-hand side.
@@ -386,23 +342,13 @@ def results_of_everything(linear: bool, dtype: torch.dtype, channels: int, memor
     return flow_with_gradients(graph, inputs, upstream, linear, solver)
 
 
-def repeated(run: Callable[[], list[Tensor]], set_threads: Callable[[int], None]) -> list[list[Tensor]]:
-    runs = []
-    for threads in (1, 2, 2, 1):
-        set_threads(threads)
-        runs.append(run())
-    return runs
-
-
 @DTYPES
 @LINEAR
 @pytest.mark.parametrize("memory", [1, 1 << 30])
 def test_bits_of_a_flow_do_not_depend_on_threads_or_runs(
     dtype: torch.dtype, linear: bool, memory: int, set_threads: Callable[[int], None]
 ) -> None:
-    first, *others = repeated(lambda: results_of_everything(linear, dtype, 37, memory), set_threads)
-    for other in others:
-        assert_same_bits(other, first)
+    assert_bits_never_change(lambda: results_of_everything(linear, dtype, 37, memory), set_threads)
 
 
 @DTYPES
@@ -422,11 +368,9 @@ def test_bits_of_a_flow_whose_rows_are_shared(
         return teams
 
     monkeypatch.setattr(cpu_flow, "teams_for", record)
-    first, *others = repeated(lambda: results_of_everything(linear, dtype, 3, memory=1), set_threads)
+    together = assert_bits_never_change(lambda: results_of_everything(linear, dtype, 3, memory=1), set_threads)
     assert [crew is not None for crew in crews] == [False] * 2 + [True] * 4 + [False] * 2
-    assert_same_bits(first, alone)
-    for other in others:
-        assert_same_bits(other, first)
+    assert_same_bits(together, alone)
 
 
 @pytest.mark.parametrize("channels", [16, 37])
@@ -457,33 +401,7 @@ def test_bits_of_the_field_do_not_depend_on_threads_or_runs(linear: bool, set_th
         a, x, drive, strength = inputs
         return with_gradients(CoupledSystem(graph.pattern, a, drive, strength, linear=linear)(x), inputs, upstream)
 
-    first, *others = repeated(run, set_threads)
-    for other in others:
-        assert_same_bits(other, first)
-
-
-@DTYPES
-def test_bits_of_attention_do_not_depend_on_threads_or_runs(
-    dtype: torch.dtype, set_threads: Callable[[int], None]
-) -> None:
-    graph = random_graph(700, 4000, dtype)
-    inputs = leaves(normal(0, 700, 3, 7, dtype=dtype), normal(1, 700, 3, 7, dtype=dtype), graph.weight)
-    upstream = normal(2, graph.num_edges, dtype=dtype)
-    first, *others = repeated(lambda: with_gradients(attention(graph.pattern, *inputs), inputs, upstream), set_threads)
-    for other in others:
-        assert_same_bits(other, first)
-
-
-@DTYPES
-def test_bits_of_a_sparse_product_do_not_depend_on_threads_or_runs(
-    dtype: torch.dtype, set_threads: Callable[[int], None]
-) -> None:
-    graph = random_graph(700, 4000, dtype)
-    inputs = leaves(graph.weight, normal(0, 700, 37, dtype=dtype))
-    upstream = normal(1, 700, 37, dtype=dtype)
-    first, *others = repeated(lambda: with_gradients(spmm(graph.pattern, *inputs), inputs, upstream), set_threads)
-    for other in others:
-        assert_same_bits(other, first)
+    assert_bits_never_change(run, set_threads)
 
 
 # What torch expects of an operator.
@@ -567,71 +485,7 @@ def small_model() -> KuramotoGNN:
     return KuramotoGNN(6, 20, 3, time=1.0, coupling=1.5, solver=Solver("rk4", steps=4)).double().eval()
 
 
-# Attention.
-
-
-@DTYPES
-@settings(max_examples=60)
-@given(
-    graphs(weighted=False),
-    st.sampled_from([1, 2, 3, 4, 5, 8]),
-    st.sampled_from([1, 2, 7, 16, 19]),
-    st.integers(0, 99),
-    st.sampled_from([0.1, 1.0, 30.0]),
-)
-def test_attention_is_its_definition_forward_and_backward(
-    dtype: torch.dtype, graph: Graph, heads: int, width: int, seed: int, scale: float
-) -> None:
-    """A third of the edges have weight zero: absent, and so may whole rows be."""
-    shape = (graph.num_nodes, heads, width)
-    weight = (uniform(seed, graph.num_edges) - 0.3).clamp(min=0.0)
-    assume(bool(((weight == 0) | (weight > 1e-2)).all()))  # The gradient grows like 1 / weight.
-    inputs = leaves(scale * normal(seed + 1, *shape), normal(seed + 2, *shape), weight, dtype=dtype)
-    upstream = normal(seed + 3, graph.num_edges, dtype=dtype)
-    wide = leaves(*inputs, dtype=torch.float64)
-    expected = with_gradients(attention_per_edge(graph.pattern, *wide), wide, upstream)
-    ours = with_gradients(attention(graph.pattern, *inputs), inputs, upstream)
-    all_near(ours, expected, TOLERANCE[dtype], terms=max(1.0, scale))
-
-
-def test_attention_gradients_by_finite_differences() -> None:
-    graph = ring(5)
-    inputs = leaves(normal(0, 5, 2, 3), normal(1, 5, 2, 3), 0.5 + uniform(2, graph.num_edges))
-    assert torch.autograd.gradcheck(lambda key, query, weight: attention(graph.pattern, key, query, weight), inputs)
-
-
-@DTYPES
-def test_an_absent_edge_of_huge_score_takes_nothing_from_the_others(dtype: torch.dtype) -> None:
-    """Node 0 hears 1 (absent) and 2; node 1 hears 2 (absent) only; node 2 hears nobody."""
-    graph = Graph.from_edge_index(torch.tensor([[1, 2, 2], [0, 0, 1]]), 3, torch.tensor([0.0, 0.5, 0.0]).to(dtype))
-    key = torch.ones(3, 1, 1, dtype=dtype)
-    query = torch.tensor([0.0, 1e4, -1e4], dtype=dtype)[:, None, None]
-    assert attention(graph.pattern, key, query, graph.weight).tolist() == [0.0, 1.0, 0.0]
-
-
-@DTYPES
-def test_huge_scores_give_the_highest_everything(dtype: torch.dtype) -> None:
-    graph = Graph.from_edge_index(torch.tensor([[0, 1, 2], [0, 0, 0]]), 3, dtype=dtype)
-    key = torch.full((3, 1, 1), 1e4, dtype=dtype)
-    query = torch.tensor([1e4, 2e4, -3e4], dtype=dtype)[:, None, None]
-    assert attention(graph.pattern, key, query, graph.weight).tolist() == [0.0, 1.0, 0.0]
-
-
-@DTYPES
-def test_an_absent_edge_has_no_gradient(dtype: torch.dtype) -> None:
-    graph = Graph.from_edge_index(torch.tensor([[1, 2], [0, 0]]), 3, torch.tensor([0.0, 0.5]).to(dtype))
-    inputs = leaves(normal(0, 3, 2, 3, dtype=dtype), normal(1, 3, 2, 3, dtype=dtype), graph.weight)
-    attention(graph.pattern, *inputs)[0].backward()
-    assert [float(tensor.grad.abs().max()) for tensor in inputs if tensor.grad is not None] == [0.0, 0.0, 0.0]
-
-
-@DTYPES
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_nan_in_a_key_reaches_its_row_and_no_other(dtype: torch.dtype, place: int) -> None:
-    graph = ring(6, dtype)
-    key, query = normal(0, 6, 2, 3, dtype=dtype), normal(1, 6, 2, 3, dtype=dtype)
-    key[2, place, 1] = float("nan")
-    assert attention(graph.pattern, key, query, graph.weight).isnan().equal(graph.pattern.row == 2)
+# Operands.
 
 
 @pytest.mark.parametrize("backend", ["fused", "torch"])
@@ -650,13 +504,13 @@ def test_operands_that_do_not_belong_together_are_refused(backend: Backend) -> N
                 system(state)
             with pytest.raises(ValueError, match=sentence):
                 integrate(KuramotoDynamics(graph.pattern, couplings, drive, 1.0), state, 1.0, Solver(steps=2))
-        key = normal(1, 4, 2, 3)
+        both = normal(1, 4, 2, 2, 3)
         with pytest.raises(ValueError, match=r"keys and queries must have shape \[4, 2, 2, 3\], got \[4, 1, 2, 3\]"):
-            attention_of_both(graph.pattern, key[:, None], a)
+            attention(graph.pattern, both[:, :1], a)
         with pytest.raises(ValueError, match=r"keys and queries must have shape \[4, 2, 2, 3\], got \[2, 2, 2, 3\]"):
-            attention(graph.pattern, key[:2], key[:2], a)
+            attention(graph.pattern, both[:2], a)
         with pytest.raises(ValueError, match=r"weights must have shape \[8\], got \[3\]"):
-            attention(graph.pattern, key, key, a[:3])
+            attention(graph.pattern, both, a[:3])
         with pytest.raises(ValueError, match=r"the dense factor must have shape \[4, 3\], got \[2, 3\]"):
             spmm(graph.pattern, a, x[:2])
         with pytest.raises(ValueError, match=r"values must have shape \[8\], got \[3\]"):
@@ -665,122 +519,6 @@ def test_operands_that_do_not_belong_together_are_refused(backend: Backend) -> N
             affine(graph.pattern, a, x.t()[:, :2], None)
         with pytest.raises(ValueError, match=r"the bias must have shape \[3\], got \[2\]"):
             affine(graph.pattern, a, x.t(), x[0, :2])
-
-
-@DTYPES
-def test_a_nan_in_a_query_reaches_the_rows_that_look_at_it(dtype: torch.dtype) -> None:
-    graph = ring(6, dtype)
-    key, query = normal(0, 6, 2, 3, dtype=dtype), normal(1, 6, 2, 3, dtype=dtype)
-    query[2, 0, 1] = float("nan")
-    assert (
-        attention(graph.pattern, key, query, graph.weight)
-        .isnan()
-        .equal((graph.pattern.row == 1) | (graph.pattern.row == 3))
-    )
-
-
-@pytest.mark.parametrize(("dtype", "tiny"), [(torch.float32, 1e-40), (torch.float64, 1e-310)], ids=str)
-def test_rows_of_tiny_weights_still_sum_to_one(dtype: torch.dtype, tiny: float) -> None:
-    graph = ring(4, dtype)
-    keys = torch.zeros(4, 1, 1, dtype=dtype)
-    a = attention(graph.pattern, keys, keys, tiny * graph.weight)
-    torch.testing.assert_close(a, torch.full_like(a, 0.5))
-
-
-# Sparse products.
-
-
-@st.composite
-def patterns(draw: st.DrawFn) -> Pattern:
-    """Rectangular, with empty rows and columns; no row, no column or no entry included."""
-    rows, cols = draw(st.integers(0, 12)), draw(st.integers(0, 12))
-    density, seed = draw(st.sampled_from([0.0, 0.1, 0.4, 1.0])), draw(st.integers(0, 99))
-    row, col = (uniform(seed, rows, cols) < density).nonzero().t().contiguous()
-    return Pattern.from_sorted(row, col, rows, cols)
-
-
-@DTYPES
-@settings(max_examples=60)
-@given(patterns(), CHANNELS, st.integers(0, 99))
-def test_sparse_product_is_scipys(dtype: torch.dtype, pattern: Pattern, channels: int, seed: int) -> None:
-    values = normal(seed, pattern.num_entries, dtype=dtype)
-    dense = normal(seed + 1, pattern.num_cols, channels, dtype=dtype)
-    shape = (pattern.num_rows, pattern.num_cols)
-    matrix = sp.csr_matrix((values.double(), pattern.col, pattern.rowptr), shape=shape)
-    expected = torch.from_numpy(matrix @ dense.double().numpy())
-    assert_near(spmm(pattern, values, dense), expected, TOLERANCE[dtype])
-
-
-@DTYPES
-@settings(max_examples=60)
-@given(patterns(), CHANNELS, st.integers(0, 99))
-def test_sparse_product_has_the_gradients_of_the_dense_one(
-    dtype: torch.dtype, pattern: Pattern, channels: int, seed: int
-) -> None:
-    inputs = leaves(normal(seed, pattern.num_entries), normal(seed + 1, pattern.num_cols, channels), dtype=dtype)
-    upstream = normal(seed + 2, pattern.num_rows, channels, dtype=dtype)
-    values, dense = leaves(*inputs, dtype=torch.float64)
-    matrix = values.new_zeros(pattern.num_rows, pattern.num_cols).index_put((pattern.row, pattern.col), values)
-    expected = with_gradients(matrix @ dense, [values, dense], upstream)
-    all_near(with_gradients(spmm(pattern, *inputs), inputs, upstream), expected, TOLERANCE[dtype])
-
-
-@pytest.mark.parametrize("wanted", [0, 1])
-def test_sparse_product_gives_one_gradient_without_the_other(wanted: int) -> None:
-    graph = ring(5)
-    inputs = [graph.weight.clone(), normal(0, 5, 3)]
-    inputs[wanted].requires_grad_()
-    matrix = torch.zeros(5, 5, dtype=torch.float64).index_put((graph.pattern.row, graph.pattern.col), inputs[0])
-    expected = with_gradients(matrix @ inputs[1], [inputs[wanted]], normal(1, 5, 3))
-    all_near(with_gradients(spmm(graph.pattern, *inputs), [inputs[wanted]], normal(1, 5, 3)), expected, 1e-12)
-
-
-@DTYPES
-@settings(max_examples=60)
-@given(patterns(), CHANNELS, st.integers(0, 99), st.booleans(), st.booleans())
-def test_sparse_affine_map_is_the_dense_one(
-    dtype: torch.dtype, pattern: Pattern, channels: int, seed: int, biased: bool, of_values: bool
-) -> None:
-    """With the gradients of weight and bias, and those of the values where they are asked for."""
-    values = normal(seed, pattern.num_entries, dtype=dtype)
-    parameters = [normal(seed + 1, channels, pattern.num_cols), *([normal(seed + 2, channels)] if biased else [])]
-    upstream = normal(seed + 3, pattern.num_rows, channels, dtype=dtype)
-
-    def run(kind: torch.dtype, compute: Callable[..., Tensor]) -> list[Tensor]:
-        inputs = leaves(values, *parameters, dtype=kind)
-        if not of_values:
-            inputs[0] = inputs[0].detach()
-        wanted = [each for each in inputs if each.requires_grad]
-        return with_gradients(compute(*inputs), wanted, upstream.to(kind))
-
-    def dense(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        matrix = values.new_zeros(pattern.num_rows, pattern.num_cols).index_put((pattern.row, pattern.col), values)
-        return torch.nn.functional.linear(matrix, weight, bias)
-
-    def sparse(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        return affine(pattern, values, weight, bias)
-
-    expected = run(torch.float64, dense)
-    all_near(run(dtype, sparse), expected, TOLERANCE[dtype])
-    with use_backend("torch"):
-        all_near(run(dtype, sparse), expected, TOLERANCE[dtype])
-
-
-def test_bits_of_a_sparse_affine_map_do_not_depend_on_threads_or_runs(set_threads: Callable[[int], None]) -> None:
-    pattern = random_graph(700, 4000, torch.float32).pattern
-    inputs = leaves(*(normal(0, pattern.num_entries), normal(1, 37, 700), normal(2, 37)), dtype=torch.float32)
-    upstream = normal(3, 700, 37, dtype=torch.float32)
-    first, *others = repeated(lambda: with_gradients(affine(pattern, *inputs), inputs, upstream), set_threads)
-    for other in others:
-        assert_same_bits(other, first)
-
-
-def test_a_transposed_weight_is_as_good() -> None:
-    """A parameter may lie in memory in another order."""
-    pattern, weight = ring(5).pattern, normal(0, 3, 5)
-    strided = weight.t().contiguous().t()
-    values = normal(1, pattern.num_entries)
-    assert_same_bits([affine(pattern, values, strided, None)], [affine(pattern, values, weight, None)])
 
 
 # Threads and processes.
