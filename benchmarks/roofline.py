@@ -8,7 +8,7 @@ import torch
 from benchmarks.timing import once
 from benchmarks.workloads import Workload
 from kuramotognn.kernels.cpu import AHEAD, plan_flow
-from kuramotognn.kernels.cpu.flow import in_lanes, rooms_for, widths
+from kuramotognn.kernels.cpu.flow import in_lanes, widths
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import ahead, at, fma, pointer, prefetch, put, rows, rows_from, splat
 from kuramotognn.kernels.cpu.team import share, team_for
@@ -88,7 +88,7 @@ def moving(work: Workload, sweeps: int) -> float:
     plan = plan_flow(work.graph.num_nodes, work.x.size(1), sweeps, 1)
     columns = tuple(np.zeros(count * plan.n * plan.columns, np.float32) for count in (4, 2, 1))
     team, kind = team_for(), np.dtype(np.float32)
-    shape = (plan.cut, *widths(plan.cut, kind), rooms_for(team, plan, 0, kind), plan.n, sweeps, rowptr, col)
+    shape = (plan.cut, *widths(plan.cut, kind), np.empty((team.threads, 0), kind), plan.n, sweeps, rowptr, col)
     operands = (team, plan.cut.count, *shape, *columns)
     _move_tiles(*operands)
     return min(once(lambda: _move_tiles(*operands)) for _ in range(3)) / sweeps

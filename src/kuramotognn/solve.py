@@ -139,7 +139,8 @@ class Solution:
     @property
     def final(self) -> Nodes:
         """The last saved state."""
-        return self.ys[-1]
+        # The gradient of an only state is a view; that of one among several is a tensor of zeros to be filled in.
+        return self.ys.squeeze(0) if len(self.ts) == 1 else self.ys[-1]
 
 
 def integrate(

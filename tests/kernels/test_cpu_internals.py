@@ -22,7 +22,17 @@ from kuramotognn.kernels.cpu import FlowPlan, balanced_chunks, plan_flow, team
 from kuramotognn.kernels.cpu.elementary import exp, half_turns, sincos, sincos_pi
 from kuramotognn.kernels.cpu.flow import integrate_tiles
 from kuramotognn.kernels.cpu.jit import inner, source_digest
-from kuramotognn.kernels.cpu.lanes import at, increase_four, pointer, put, rows, unit, until_here
+from kuramotognn.kernels.cpu.lanes import (
+    at,
+    four_totals,
+    increase_two,
+    pointer,
+    put,
+    put_lanes,
+    rows,
+    unit,
+    until_here,
+)
 from kuramotognn.kernels.cpu.team import share
 from kuramotognn.kernels.cpu.workspace import Workspace, workspace
 
@@ -152,20 +162,41 @@ def test_an_array_made_in_a_kernel_lives_until_it_is_let_go() -> None:
 
 
 @kernel
+def _add_twos(products, out):
+    lanes, sums = pointer(products), pointer(out)
+    for first in range(0, products.size, 2):
+        increase_two(sums, first, at(lanes, first), at(lanes, first + 1))
+
+
+@kernel
 def _add_fours(products, out):
     lanes, sums = pointer(products), pointer(out)
     for first in range(0, products.size, 4):
-        increase_four(sums, first, at(lanes, first), at(lanes, first + 1), at(lanes, first + 2), at(lanes, first + 3))
+        four = four_totals(at(lanes, first), at(lanes, first + 1), at(lanes, first + 2), at(lanes, first + 3))
+        put_lanes(sums, first, four)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("units", [1, 2])
-def test_four_rows_are_added_up_at_once(dtype: type, units: int) -> None:
+@pytest.mark.parametrize("units", [1, 2, 3])
+@pytest.mark.parametrize(("add", "before"), [(_add_twos, 1), (_add_fours, 0)], ids=["two", "four"])
+def test_several_rows_are_added_up_at_once(dtype: type, units: int, add: Callable[..., None], before: int) -> None:
     width = units * unit(dtype)
     products = np.random.default_rng(0).integers(-9, 10, (40, width)).astype(dtype)  # Sums are exact in any order.
     out = np.arange(40, dtype=dtype)
-    _add_fours(rows(products, width), out)
-    assert np.array_equal(out, np.arange(40) + products.sum(1))
+    add(rows(products, width), out)
+    assert np.array_equal(out, before * np.arange(40) + products.sum(1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_workspace_cuts_one_buffer_into_aligned_parts(dtype: type) -> None:
+    pool = Workspace()
+    parts = pool.several(dtype, 5, 0, 17, 1)
+    assert [part.size for part in parts] == [5, 0, 17, 1]
+    assert [part.ctypes.data % 64 for part in parts if part.size] == [0, 0, 0]
+    for number, part in enumerate(parts):
+        part.fill(number)
+    assert [set(part) for part in parts] == [{0}, set(), {2}, {3}]
+    assert len(pool.buffers) == 1
 
 
 def test_workspace_never_lends_a_buffer_twice() -> None:

@@ -6,6 +6,7 @@ forward and ``_backward``; the second has no gradient of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -164,10 +165,9 @@ def _flow(
     keep: bool,
 ) -> tuple[Tensor, Tensor]:
     """The state after ``steps`` steps, and the tape that its gradient needs (empty unless ``keep``)."""
-    table = _table(coefficients)
-    plan = _plan(x0, table, steps, memory, linear)
+    plan = _plan(x0, coefficients, steps, memory, linear)
     end, tape = cpu.flow_forward(
-        _layout(layout), plan, _array(a), _array(x0), _array(drive), float(strength), table, keep=keep
+        _layout(layout), plan, _array(a), _array(x0), _array(drive), float(strength), coefficients, keep=keep
     )
     return torch.from_numpy(end), torch.from_numpy(tape)
 
@@ -188,7 +188,7 @@ def _(
     memory: int,
     keep: bool,
 ) -> tuple[Tensor, Tensor]:
-    size = _plan(x0, _table(coefficients), steps, memory, linear).tape_size if keep else 0
+    size = _plan(x0, coefficients, steps, memory, linear).tape_size if keep else 0
     return torch.empty_like(x0, memory_format=torch.contiguous_format), x0.new_empty(size)
 
 
@@ -206,10 +206,9 @@ def flow_backward(
     grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of ``a``, ``x0``, ``drive`` and ``strength``."""
-    table = _table(coefficients)
-    plan = _plan(grad, table, steps, memory, linear)
+    plan = _plan(grad, coefficients, steps, memory, linear)
     grad_x0, grad_a, grad_drive, grad_strength = cpu.flow_backward(
-        _layout(layout), plan, _array(a), _array(drive), float(strength), table, _array(tape), _array(grad)
+        _layout(layout), plan, _array(a), _array(drive), float(strength), coefficients, _array(tape), _array(grad)
     )
     return (
         torch.from_numpy(grad_a),
@@ -429,15 +428,9 @@ def kept_or_not(x: Tensor, p: float) -> Tensor:
     return torch.from_numpy(cpu.kept_or_not(key, p, tuple(x.shape), np.dtype(_numpy_type(x.dtype))))
 
 
-def _table(coefficients: Sequence[float]) -> np.ndarray[Any, Any]:
-    """[S, S] from its flat form."""
-    stages = round(len(coefficients) ** 0.5)
-    return np.array(coefficients, dtype=np.float64).reshape(stages, stages)
-
-
-def _plan(x: Tensor, table: np.ndarray[Any, Any], steps: int, memory: int, linear: bool) -> cpu.FlowPlan:
-    kind = _numpy_type(x.dtype)
-    return cpu.plan_flow(x.size(0), x.size(1), steps, len(table), linear=linear, dtype=kind, memory=memory)
+def _plan(x: Tensor, coefficients: Sequence[float], steps: int, memory: int, linear: bool) -> cpu.FlowPlan:
+    kind, stages = _numpy_type(x.dtype), math.isqrt(len(coefficients))
+    return cpu.plan_flow(x.size(0), x.size(1), steps, stages, linear=linear, dtype=kind, memory=memory)
 
 
 def _numpy_type(dtype: torch.dtype) -> type[np.floating[Any]]:

@@ -2,37 +2,29 @@
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.jit import inner, kernel, part
+from kuramotognn.kernels.cpu.jit import inner, part
 from kuramotognn.kernels.cpu.lanes import ahead, pointer, put
 from kuramotognn.kernels.cpu.layout import N_CHUNKS
-from kuramotognn.kernels.cpu.team import share, team_for
-from kuramotognn.kernels.cpu.workspace import workspace
+from kuramotognn.kernels.cpu.team import share
 
 
-def taken(a, places, factor=1.0):
-    """factor * a[places], in memory that is used again."""
-    out = workspace.empty(a.shape, a.dtype)
-    _take(team_for(out.size), a, places, a.dtype.type(factor), out)
-    return out
+def strength_gradient(product, row_strength, linear):
+    """The sums of a linear field's rows; of phases, whose interaction is linear in a, <a, dots>."""
+    return float(row_strength.sum() if linear else product)
 
 
-class EdgeSums:
-    """What the adjoints of the tiles add up to: each tile has its own row, and rows are added in order."""
+@inner
+def take(team, values, places, factor, out):
+    """out = factor * values[places]."""
+    share(team, N_CHUNKS, _take_share, (values, places, factor, out))
 
-    def __init__(self, layout, tiles, a, strength, linear, step=1.0):
-        self.layout, self.a, self.strength, self.linear, self.step = layout, a, strength, linear, step
-        self.dots = workspace.empty((tiles, a.size), a.dtype)  # [T, E] in transposed order; tiles clear their own
-        self.row_strength = np.zeros((tiles, layout.n if linear else 0), np.float64)
 
-    def gradients(self):
-        """(grad_a [E], grad_strength)."""
-        grad_a = workspace.empty(self.a.shape, self.a.dtype)
-        products = np.zeros(N_CHUNKS, np.float64)
-        factor = self.a.dtype.type(self.step * self.strength)
-        _add_up(team_for(self.dots.size), products, self.dots, self.layout.t_perm, self.a, factor, grad_a)
-        # The interaction of phases is linear in a: its sum with the gradient is <a, dots>.
-        total = self.row_strength.sum() if self.linear else products.sum()
-        return grad_a, self.step * float(total)
+@inner
+def add_up(team, dots, places, a, factor, out):
+    """out[places] = factor * dots [tiles, E] summed over tiles, in order; returns <a, the sums>."""
+    products = np.zeros(N_CHUNKS, np.float64)
+    share(team, N_CHUNKS, _add_up_share, (products, dots, places, a, factor, out))
+    return products.sum()
 
 
 @part
@@ -57,14 +49,8 @@ def _take_share(number, worker, values, places, factor, out):
         out[e] = factor * values[places[e]]
 
 
-@kernel
-def _take(team, *operands):
-    share(team, N_CHUNKS, _take_share, operands)
-
-
 @inner
 def _add_up_share(number, worker, products, dots, places, a, factor, out):
-    """out[places] = factor * dots summed over tiles, in order; products[number] = <a, dots> of a share."""
     lo, hi = _share_of(number, places.size)
     product = 0.0
     for e in range(lo, hi):
@@ -74,8 +60,3 @@ def _add_up_share(number, worker, products, dots, places, a, factor, out):
         out[places[e]] = factor * acc
         product += np.float64(a[places[e]]) * np.float64(acc)
     products[number] = product
-
-
-@kernel
-def _add_up(team, *operands):
-    share(team, N_CHUNKS, _add_up_share, operands)

@@ -1,16 +1,19 @@
 """One right-hand side and its gradient, on numpy arrays."""
 
+import math
+
 import numpy as np
 
-from kuramotognn.kernels.cpu.edges import EdgeSums, own_sums, taken
+from kuramotognn.kernels.cpu.edges import add_up, own_sums, strength_gradient, take
 from kuramotognn.kernels.cpu.flow import Kind, in_lanes, planes, rooms_for, teams_for, widths
 from kuramotognn.kernels.cpu.jit import kernel, part
 from kuramotognn.kernels.cpu.lanes import ahead, ahead_if, pointer, rows_from
 from kuramotognn.kernels.cpu.layout import Array, Layout
-from kuramotognn.kernels.cpu.packing import pack, pack_states, unpack
+from kuramotognn.kernels.cpu.packing import Packing, pack, padded, trimmed, unpack
 from kuramotognn.kernels.cpu.plan import plan_flow
 from kuramotognn.kernels.cpu.stages import field_adjoint, field_rows, field_show_adjoint, show
 from kuramotognn.kernels.cpu.team import of_rows, share
+from kuramotognn.kernels.cpu.units import Units
 from kuramotognn.kernels.cpu.workspace import workspace
 
 _show_share, _field_share = of_rows(show), of_rows(field_rows)
@@ -37,8 +40,13 @@ def _evaluate_tile(
 
 
 @kernel
-def _evaluate(team, tiles, *operands):
-    share(team, tiles, _evaluate_tile, operands)
+def _evaluate(team, hands, packing, units, given, entries, scratch, tiles, shape, field, gain, out):
+    (x, drive, a), (states, drives, values, couplings) = given, scratch
+    pack(hands, packing, x, units.inward, states)
+    pack(hands, packing, drive, units.drive, drives)
+    take(hands, a, entries, units.coupling, couplings)
+    share(team, tiles, _evaluate_tile, (*shape, *field, couplings, drives, units.strength, states, gain, values))
+    unpack(hands, packing, values, None, units.outward, out)
 
 
 def rhs(
@@ -55,31 +63,26 @@ def rhs(
 
     gain [N * columns] is what `rhs_vjp` needs (None if linear or not keep).
     """
-    plan = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype)
-    (team, crew), kept = teams_for(layout, plan), keep and not linear
-    drives, states = pack(drive, layout, plan), pack_states(x, layout, plan)
-    values, gain = workspace.empty(drives.shape, x.dtype), workspace.empty((drives.size if kept else 0,), x.dtype)
+    plan, dtype = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype.type), x.dtype
+    (team, crew), kept, size, cut = teams_for(layout, plan), keep and not linear, plan.n * plan.columns, plan.cut
+    room = rooms_for(team, plan, plan.planes)
+    rooms, *scratch = workspace.several(dtype, math.prod(room), size, size, size, layout.size)
+    gain, out = workspace.empty((size if kept else 0,), dtype), workspace.empty((size,), dtype)
     _evaluate(
         team,
-        plan.cut.count,
-        plan.cut,
-        *widths(plan.cut, x.dtype),
-        rooms_for(team, plan, plan.planes, x.dtype),
-        crew,
-        layout.chunks,
-        plan.n,
-        Kind.of(plan),
-        kept,
-        layout.rowptr,
-        layout.col,
-        taken(a, layout.entries, 1.0 if linear else strength),
-        drives,
-        x.dtype.type(strength),
-        states,
+        crew or team,
+        Packing.of(layout, plan, dtype),
+        Units.of_field(linear, strength, dtype),
+        (padded(x, plan), padded(drive, plan), a),
+        layout.entries,
+        tuple(scratch),
+        cut.count,
+        (cut, *widths(cut, dtype), rooms.reshape(room), crew, layout.chunks),
+        (plan.n, Kind.of(plan), kept, layout.rowptr, layout.col),
         gain,
-        values,
+        out,
     )
-    return unpack(values, layout, plan), gain if kept else None
+    return trimmed(out, plan), gain if kept else None
 
 
 @in_lanes
@@ -122,8 +125,17 @@ def _pull_back_tile(
 
 
 @kernel
-def _pull_back(team, tiles, *operands):
-    share(team, tiles, _pull_back_tile, operands)
+def _pull_back(team, hands, packing, units, given, t_perm, scratch, tiles, shape, matrix, gain, sums, gradients):
+    """All of it; returns the sum of products of couplings and their gradients."""
+    (x, grad_out, a), (states, kappas, values, t_couplings) = given, scratch
+    (dots, row_strength), (grad_x, grad_a), (t_rowptr, t_col) = sums, gradients, matrix
+    pack(hands, packing, x, units.inward, states)
+    pack(hands, packing, grad_out, units.one, kappas)
+    take(hands, a, t_perm, units.t_coupling, t_couplings)
+    operands = (t_rowptr, t_col, t_couplings, units.factor, states, gain, kappas, values, dots, row_strength)
+    share(team, tiles, _pull_back_tile, (*shape, *operands))
+    unpack(hands, packing, values, None, units.one, grad_x)
+    return add_up(hands, dots, t_perm, a, units.grad_a, grad_a)
 
 
 def rhs_vjp(
@@ -137,29 +149,25 @@ def rhs_vjp(
     gain: Array | None = None,
 ) -> tuple[Array, Array, float]:
     """(grad_x [N, d], grad_a [E], grad_strength) of `rhs`; grad_drive is grad_out. `gain` is what `rhs` gave."""
-    plan = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype)
-    team, crew = teams_for(layout, plan)
-    states, kappas = pack_states(x, layout, plan), pack(grad_out, layout, plan)
-    sums, grads = EdgeSums(layout, plan.cut.count, a, strength, linear), workspace.empty(states.shape, x.dtype)
-    _pull_back(
+    plan, dtype = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype.type), x.dtype
+    (team, crew), size, cut, edges = teams_for(layout, plan), plan.n * plan.columns, plan.cut, layout.size
+    room = rooms_for(team, plan, 2 * plan.planes)
+    rooms, dots, *scratch = workspace.several(dtype, math.prod(room), cut.count * edges, size, size, size, edges)
+    row_strength = np.zeros((cut.count, plan.n if linear else 0), np.float64)
+    grad_x, grad_a = workspace.empty((size,), dtype), workspace.empty((edges,), dtype)
+    total = _pull_back(
         team,
-        plan.cut.count,
-        plan.cut,
-        *widths(plan.cut, x.dtype),
-        rooms_for(team, plan, 2 * plan.planes, x.dtype),
-        crew,
-        layout.t_chunks,
-        plan.n,
-        Kind.of(plan),
-        layout.t_rowptr,
-        layout.t_col,
-        taken(a, layout.t_perm, 1.0 if linear else strength),
-        x.dtype.type(strength if linear else 1.0),
-        states,
-        states if gain is None else gain,  # Not looked at where linear.
-        kappas,
-        grads,
-        sums.dots,
-        sums.row_strength,
+        crew or team,
+        Packing.of(layout, plan, dtype),
+        Units.of_field(linear, strength, dtype),
+        (padded(x, plan), padded(grad_out, plan), a),
+        layout.t_perm,
+        tuple(scratch),
+        cut.count,
+        (cut, *widths(cut, dtype), rooms.reshape(room), crew, layout.t_chunks, plan.n, Kind.of(plan)),
+        (layout.t_rowptr, layout.t_col),
+        scratch[0] if gain is None else gain,  # Not looked at where linear.
+        (dots.reshape(cut.count, edges), row_strength),
+        (grad_x, grad_a),
     )
-    return unpack(grads, layout, plan), *sums.gradients()
+    return trimmed(grad_x, plan), grad_a, strength_gradient(total, row_strength, linear)

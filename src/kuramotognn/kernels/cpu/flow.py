@@ -10,18 +10,20 @@ In kernels, `crew` is the team that shares the rows of a stage, if any, and `roo
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.edges import EdgeSums, own_sums, taken
+from kuramotognn.kernels.cpu.edges import add_up, own_sums, strength_gradient, take
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import ahead, ahead_if, at, like, pointer, put, rows_from, splat
 from kuramotognn.kernels.cpu.layout import Array, Layout
-from kuramotognn.kernels.cpu.packing import pack, pack_states, unpack, unpack_states
+from kuramotognn.kernels.cpu.packing import Packing, pack, padded, trimmed, unpack
 from kuramotognn.kernels.cpu.plan import Cut, FlowPlan
 from kuramotognn.kernels.cpu.stages import backward, forward, show, show_adjoint
 from kuramotognn.kernels.cpu.team import Team, of_rows, share, team_for
+from kuramotognn.kernels.cpu.units import Units
 from kuramotognn.kernels.cpu.workspace import workspace
 
 SHARED_STAGE = 200_000  # entries and rows of a stage that are worth waking the other threads for
@@ -136,9 +138,15 @@ def _forward_tile(
 
 
 @kernel
-def integrate_tiles(team, tiles, *operands):
-    """All tiles, forward."""
+def integrate_tiles(team, hands, packing, units, given, entries, scratch, tiles, shape, field, tape, began, end):
+    """All tiles, forward, from the caller's arrays to the caller's; `hands` share what is not cut into tiles."""
+    (x0, drive, a), (states, drives, couplings) = given, scratch
+    pack(hands, packing, x0, units.inward, states)
+    pack(hands, packing, drive, units.drive, drives)
+    take(hands, a, entries, units.coupling, couplings)
+    operands = (*shape, *field, couplings, drives, units.strength, units.coef, states, tape)
     share(team, tiles, _forward_tile, operands)
+    unpack(hands, packing, states, began, units.outward, end)
 
 
 @inner
@@ -259,35 +267,29 @@ def _backward_tile(
 
 
 @kernel
-def pull_back_tiles(team, tiles, *operands):
-    """All tiles, backward."""
-    share(team, tiles, _backward_tile, operands)
+def pull_back_tiles(
+    team, hands, packing, units, given, again, entries, t_perm, scratch, tiles, shape, layout, tape, sums, gradients
+):
+    """All tiles, backward; returns the sum of products of couplings and their gradients."""
+    (grad_out, drive, a), (lams, drive_sums, t_couplings, couplings, drives) = given, scratch
+    (dots, row_strength), (grad_x0, grad_drive, grad_a) = sums, gradients
+    pack(hands, packing, grad_out, units.one, lams)
+    take(hands, a, t_perm, units.t_coupling, t_couplings)
+    if again:  # Couplings and drive themselves are looked at by a recomputation only.
+        take(hands, a, entries, units.coupling, couplings)
+        pack(hands, packing, drive, units.drive, drives)
+    rowptr, col, t_rowptr, t_col = layout
+    matrices = (rowptr, col, couplings, t_rowptr, t_col, t_couplings)
+    constants = (drives, units.strength, units.factor, units.coef)
+    share(team, tiles, _backward_tile, (*shape, *matrices, *constants, tape, lams, drive_sums, dots, row_strength))
+    unpack(hands, packing, lams, None, units.one, grad_x0)
+    unpack(hands, packing, drive_sums, None, units.step, grad_drive)
+    return add_up(hands, dots, t_perm, a, units.grad_a, grad_a)
 
 
-class _Units(NamedTuple):
-    """The kernels' units in the caller's, and what is in them (see `stages`)."""
-
-    step: float  # of time
-    state: float
-    coef: Array
-    strength: np.floating  # of the linear field; phases have it in their couplings
-    factor: np.floating
-    coupling: float  # what couplings are multiplied by
-    t_coupling: float  # the same on the way back
-
-    @classmethod
-    def of(cls, plan, coef, strength, dtype):
-        """The weights of a step's slopes add up to its length."""
-        step, real = float(coef[-1].sum()), np.dtype(dtype).type
-        table, pull = np.ascontiguousarray(coef / step, dtype), step * strength
-        if plan.linear:
-            return cls(step, 1.0, table, real(pull), real(pull), 1.0, 1.0)
-        return cls(step, math.pi, table, real(0), real(math.pi), pull / math.pi, pull)
-
-
-def rooms_for(team, plan, count, dtype):
-    """`count` scratch rows per node for each worker."""
-    return workspace.empty((team.threads, count * plan.n * plan.cut.widest), dtype)
+def rooms_for(team, plan, count):
+    """Shape of `count` scratch rows per node for each worker."""
+    return team.threads, count * plan.n * plan.cut.widest
 
 
 def flow_forward(
@@ -297,40 +299,37 @@ def flow_forward(
     x0: Array,
     drive: Array,
     strength: float,
-    coef: Array,
+    coefficients: Sequence[float],
     *,
     keep: bool = True,
 ) -> tuple[Array, Array]:
     """Integrate from x0 [N, d] over plan.steps fixed steps.
 
-    a [E] coupling values in CSR order, drive [N, d], coef [S, S] the step-sized Runge-Kutta table (see `stages`).
-    Returns (x_T [N, d], tape): the tape is a flat array of plan.tape_size for `flow_backward`, empty if not keep.
+    a [E] coupling values in CSR order, drive [N, d], coefficients [S * S] the step-sized Runge-Kutta table (see
+    `stages`). Returns (x_T [N, d], tape): the tape is a flat array of plan.tape_size for `flow_backward`, empty if not
+    keep.
     """
-    units, cut, (team, crew) = _Units.of(plan, coef, strength, x0.dtype), plan.cut, teams_for(layout, plan)
-    tape = workspace.empty((plan.tape_size if keep else 0,), x0.dtype)
-    states = pack_states(x0, layout, plan)
+    dtype, cut, size, (team, crew) = x0.dtype, plan.cut, plan.n * plan.columns, teams_for(layout, plan)
+    room = rooms_for(team, plan, plan.forward_rows)
+    rooms, *scratch = workspace.several(dtype, math.prod(room), size, size, layout.size)
+    tape, end = workspace.empty((plan.tape_size if keep else 0,), dtype), workspace.empty((size,), dtype)
+    start = padded(x0, plan)
     integrate_tiles(
         team,
+        crew or team,
+        Packing.of(layout, plan, dtype),
+        Units.of_flow(plan.linear, coefficients, strength, dtype),
+        (start, padded(drive, plan), a),
+        layout.entries,
+        tuple(scratch),
         cut.count,
-        cut,
-        *widths(cut, x0.dtype),
-        rooms_for(team, plan, plan.forward_rows, x0.dtype),
-        crew,
-        layout.chunks,
-        plan,
-        plan.kept,
-        Kind.of(plan),
-        keep,
-        layout.rowptr,
-        layout.col,
-        taken(a, layout.entries, units.coupling),
-        pack(drive, layout, plan, units.step / units.state),
-        units.strength,
-        units.coef,
-        states,
+        (cut, *widths(cut, dtype), rooms.reshape(room), crew, layout.chunks),
+        (plan, plan.kept, Kind.of(plan), keep, layout.rowptr, layout.col),
         tape,
+        None if plan.linear else start,
+        end,
     )
-    return unpack_states(states, x0, layout, plan), tape
+    return trimmed(end, plan), tape
 
 
 def flow_backward(
@@ -339,7 +338,7 @@ def flow_backward(
     a: Array,
     drive: Array,
     strength: float,
-    coef: Array,
+    coefficients: Sequence[float],
     tape: Array,
     grad_out: Array,
 ) -> tuple[Array, Array, Array, float]:
@@ -347,41 +346,39 @@ def flow_backward(
 
     Returns (grad_x0 [N, d], grad_a [E], grad_drive [N, d], grad_strength float).
     """
-    units, cut, (team, crew) = _Units.of(plan, coef, strength, grad_out.dtype), plan.cut, teams_for(layout, plan)
-    sums = EdgeSums(layout, cut.count, a, strength, plan.linear, units.step)
-    lams, t_a = pack(grad_out, layout, plan), taken(a, layout.t_perm, units.t_coupling)
-    drive_sums = workspace.empty(lams.shape, lams.dtype)
-    # Couplings and drive themselves are looked at by a recomputation only.
-    own_a, drives = t_a, drive_sums
-    if not plan.keeps_all:
-        own_a, drives = taken(a, layout.entries, units.coupling), pack(drive, layout, plan, units.step / units.state)
-    pull_back_tiles(
+    dtype, cut, size, (team, crew) = grad_out.dtype, plan.cut, plan.n * plan.columns, teams_for(layout, plan)
+    units, room = Units.of_flow(plan.linear, coefficients, strength, dtype), rooms_for(team, plan, plan.backward_rows)
+    again, edges = not plan.keeps_all, layout.size
+    parts = (math.prod(room), cut.count * edges, size, size, edges, edges * again, size * again)
+    rooms, dots, *scratch = workspace.several(dtype, *parts)
+    row_strength = np.zeros((cut.count, plan.n if plan.linear else 0), np.float64)
+    grad_x0, grad_drive, grad_a = (workspace.empty((count,), dtype) for count in (size, size, edges))
+    total = pull_back_tiles(
         team,
+        crew or team,
+        Packing.of(layout, plan, dtype),
+        units,
+        (padded(grad_out, plan), padded(drive, plan) if again else drive.reshape(-1), a),
+        again,
+        layout.entries,
+        layout.t_perm,
+        tuple(scratch),
         cut.count,
-        cut,
-        *widths(cut, grad_out.dtype),
-        rooms_for(team, plan, plan.backward_rows, grad_out.dtype),
-        crew,
-        layout.chunks,
-        layout.t_chunks,
-        plan,
-        plan.kept,
-        Kind.of(plan),
-        layout.rowptr,
-        layout.col,
-        own_a,
-        layout.t_rowptr,
-        layout.t_col,
-        t_a,
-        drives,
-        units.strength,
-        units.factor,
-        units.coef,
+        (
+            cut,
+            *widths(cut, dtype),
+            rooms.reshape(room),
+            crew,
+            layout.chunks,
+            layout.t_chunks,
+            plan,
+            plan.kept,
+            Kind.of(plan),
+        ),
+        (layout.rowptr, layout.col, layout.t_rowptr, layout.t_col),
         tape,
-        lams,
-        drive_sums,
-        sums.dots,
-        sums.row_strength,
+        (dots.reshape(cut.count, edges), row_strength),
+        (grad_x0, grad_drive, grad_a),
     )
-    grad_a, grad_strength = sums.gradients()
-    return unpack(lams, layout, plan), grad_a, unpack(drive_sums, layout, plan, units.step), grad_strength
+    grad_strength = units.step * strength_gradient(total, row_strength, plan.linear)
+    return trimmed(grad_x0, plan), grad_a, trimmed(grad_drive, plan), grad_strength

@@ -404,14 +404,9 @@ def _paired(builder, left, right, low, high):
     return builder.fadd(*(_picked(builder, left, right, places(chosen)) for chosen in (low, high)))
 
 
-def _four_sums(builder, values):
-    """The sums of four lanes as one vector."""
-    vectors = [_register_sum(builder, value) for value in values]
-    first, second = (_paired(builder, *vectors[n : n + 2], (0, 4, 1, 5), (2, 6, 3, 7)) for n in (0, 2))
-    sums = _paired(builder, first, second, (0, 1, 4, 5), (2, 3, 6, 7))
-    while sums.type.count > 4:
-        sums = _halved(builder, sums)
-    return sums
+def _side_by_side(builder, left, right):
+    """Two vectors as one, whose even lanes have the sum of the first and whose odd lanes that of the second."""
+    return _paired(builder, left, right, (0, 4, 1, 5), (2, 6, 3, 7))
 
 
 @intrinsic
@@ -419,22 +414,30 @@ def four_totals(typingctx, a, b, c, d):
     """total(a), total(b), ... as four lanes: half the work of four totals."""
 
     def codegen(context, builder, sig, args):
-        return _lanes_of(builder, [_four_sums(builder, args)])
+        vectors = [_register_sum(builder, value) for value in args]
+        first, second = (_side_by_side(builder, *vectors[n : n + 2]) for n in (0, 2))
+        sums = _paired(builder, first, second, (0, 1, 4, 5), (2, 3, 6, 7))
+        while sums.type.count > 4:
+            sums = _halved(builder, sums)
+        return _lanes_of(builder, [sums])
 
     return Lanes(a.dtype, 4)(a, b, c, d), codegen
 
 
 @intrinsic
-def increase_four(typingctx, numbers, index, a, b, c, d):
-    """numbers[index] += total(a), numbers[index + 1] += total(b), ..."""
+def increase_two(typingctx, numbers, index, a, b):
+    """numbers[index] += total(a), numbers[index + 1] += total(b): less work than two totals."""
 
     def codegen(context, builder, sig, args):
-        address, four = _item(context, builder, sig, args), Lanes(numbers.item, 4)
-        before = builder.extract_value(_load(context, builder, address, four), 0)
-        _store(builder, address, four, _lanes_of(builder, [builder.fadd(before, _four_sums(builder, args[2:]))]))
+        address, two = _item(context, builder, sig, args), Lanes(numbers.item, 2)
+        sums = _side_by_side(builder, *(_register_sum(builder, value) for value in args[2:]))
+        while sums.type.count > 2:
+            sums = _halved(builder, sums)
+        before = builder.extract_value(_load(context, builder, address, two), 0)
+        _store(builder, address, two, _lanes_of(builder, [builder.fadd(before, sums)]))
         return context.get_dummy_value()
 
-    return types.void(numbers, index, a, b, c, d), codegen
+    return types.void(numbers, index, a, b), codegen
 
 
 def _call(builder, name, *vectors):

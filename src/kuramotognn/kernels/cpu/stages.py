@@ -44,7 +44,7 @@ from kuramotognn.kernels.cpu.lanes import (
     folded,
     folded_fma,
     increase,
-    increase_four,
+    increase_two,
     opaque,
     prefetch,
     put,
@@ -82,9 +82,7 @@ def _gather(first, last, col, val, features):
 @part
 def _gather_pair(first, last, col, val, features):
     """The same sum for both planes, sin and cos."""
-    acc_sin = splat(features, 0)
-    acc_cos = acc_sin
-    e = first
+    acc_sin, acc_cos, e = splat(features, 0), splat(features, 0), first
     while e < last:
         prefetch(features, 2 * at(col, e + AHEAD), 2)
         j, v = at(col, e), splat(features, at(val, e))
@@ -137,12 +135,6 @@ def _show_adjoint(x, kappa, j, query, sources, gains):
 
 
 @part
-def _fours(first, last):
-    """Where the entries of a row end that are taken four at a time."""
-    return first + (last - first) // 4 * 4
-
-
-@part
 def _pull_linear_entry(e, col, val, sources, x, acc):
     """The sum (A^T k)_j with one more entry, and k_i x_j of that entry."""
     prefetch(sources, at(col, e + AHEAD), 1)
@@ -153,16 +145,15 @@ def _pull_linear_entry(e, col, val, sources, x, acc):
 @part
 def _pull_linear(first, last, col, val, sources, x, dots):
     """(A^T k)_j, and dots[e] += <k_i, x_j> for its entries."""
-    acc = splat(sources, 0)
-    for e in range(first, _fours(first, last), 4):
+    acc, e = splat(sources, 0), first
+    while e + 1 < last:
         acc, product0 = _pull_linear_entry(e, col, val, sources, x, acc)
         acc, product1 = _pull_linear_entry(e + 1, col, val, sources, x, acc)
-        acc, product2 = _pull_linear_entry(e + 2, col, val, sources, x, acc)
-        acc, product3 = _pull_linear_entry(e + 3, col, val, sources, x, acc)
-        increase_four(dots, e, product0, product1, product2, product3)
-    for e in range(_fours(first, last), last):
-        acc, product = _pull_linear_entry(e, col, val, sources, x, acc)
-        increase(dots, e, total(product))
+        increase_two(dots, e, product0, product1)
+        e = opaque(e + 2)
+    if e < last:
+        acc, product0 = _pull_linear_entry(e, col, val, sources, x, acc)
+        increase(dots, e, total(product0))
     return acc
 
 
@@ -179,19 +170,15 @@ def _pull_kuramoto_entry(e, col, val, sources, sin, cos, acc_cos, acc_sin):
 @part
 def _pull_kuramoto(first, last, col, val, sources, sin, cos, dots):
     """A^T (c k) and A^T (s k) of row j, and dots[e] += <(c k)_i, s_j> - <(s k)_i, c_j> for its entries."""
-    acc_c = splat(sources, 0)
-    acc_s = acc_c
-    for e in range(first, _fours(first, last), 4):
+    acc_c, acc_s, e = splat(sources, 0), splat(sources, 0), first
+    while e + 1 < last:
         acc_c, acc_s, product0 = _pull_kuramoto_entry(e, col, val, sources, sin, cos, acc_c, acc_s)
         acc_c, acc_s, product1 = _pull_kuramoto_entry(e + 1, col, val, sources, sin, cos, acc_c, acc_s)
-        acc_c, acc_s, product2 = _pull_kuramoto_entry(e + 2, col, val, sources, sin, cos, acc_c, acc_s)
-        acc_c, acc_s, product3 = _pull_kuramoto_entry(e + 3, col, val, sources, sin, cos, acc_c, acc_s)
-        increase_four(dots, e, product0, product1, product2, product3)
-    e = _fours(first, last)
-    while e < last:
-        acc_c, acc_s, product = _pull_kuramoto_entry(e, col, val, sources, sin, cos, acc_c, acc_s)
-        increase(dots, e, total(product))
-        e = opaque(e + 1)
+        increase_two(dots, e, product0, product1)
+        e = opaque(e + 2)
+    if e < last:
+        acc_c, acc_s, product0 = _pull_kuramoto_entry(e, col, val, sources, sin, cos, acc_c, acc_s)
+        increase(dots, e, total(product0))
     return acc_c, acc_s
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from itertools import accumulate
 
 import numpy as np
 
@@ -38,6 +39,13 @@ class Workspace:
             found = next((kept for kept in self._shelves.get(size, ()) if kept.is_free()), None) or self._added(size)
             found.used = self._uses
             return np.ndarray(shape, dtype, found.buffer, found.skip)
+
+    def several(self, dtype, *sizes):
+        """Flat arrays in one piece of memory, each aligned to a cache line."""
+        line = 64 // np.dtype(dtype).itemsize
+        starts = [0, *accumulate(-(-size // line) * line for size in sizes)]
+        whole = self.empty((starts[-1],), dtype)
+        return [whole[start : start + size] for start, size in zip(starts, sizes, strict=False)]
 
     def renew_lock(self):
         """A child may have been forked while another thread of its parent held the lock."""
