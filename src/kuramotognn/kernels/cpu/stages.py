@@ -93,9 +93,14 @@ def _gather_pair(first, last, col, val, features):
 
 
 @part
-def _slope(i, rowptr, col, val, drive, strength, features, gains, place, keep):
+def _begin(rowptr, i):
+    """Where the entries of row i begin, which is where those of the row before end."""
+    return np.int64(at(rowptr, i))
+
+
+@part
+def _slope(i, first, last, col, val, drive, strength, features, gains, place, keep):
     """drive + strength * interaction of node i; its gain goes to gains[place] if it is to be kept."""
-    first, last = np.int64(at(rowptr, i)), np.int64(at(rowptr, i + 1))
     if gains is None:
         interaction = _gather(first, last, col, val, features) - at(features, i)
         slope = fma(splat(drive, strength), interaction, at(drive, i))
@@ -183,9 +188,8 @@ def _pull_kuramoto(first, last, col, val, sources, sin, cos, dots):
 
 
 @part
-def _pull(j, t_rowptr, t_col, t_val, query, sources, gains, dots):
+def _pull(j, first, last, t_col, t_val, query, sources, gains, dots):
     """(s_j, c_j, A^T (c k), A^T (s k)) of row j, or (x_j, x_j, A^T k, A^T k) where linear; adds to dots."""
-    first, last = np.int64(at(t_rowptr, j)), np.int64(at(t_rowptr, j + 1))
     if gains is None:
         sin = cos = at(query, j)
         by_cos = by_sin = _pull_linear(first, last, t_col, t_val, sources, sin, dots)
@@ -257,8 +261,10 @@ def forward(
         weights, own_weight = ahead(coef, stage * stages), splat(drive, at(coef, stage * stages + stage))
         planes = 1 if gains is None else 2
         seen, shown = ahead(features, side * planes * n), ahead(features, (1 - side) * planes * n)
+        end = _begin(rowptr, lo)
         for i in range(lo, hi):
-            slope = _slope(i, rowptr, col, val, drive, strength, seen, gains, m * n + i, keep)
+            begin, end = end, _begin(rowptr, i + 1)
+            slope = _slope(i, begin, end, col, val, drive, strength, seen, gains, m * n + i, keep)
             if slopes is None:
                 following = at(x, i) + slope  # Not (x + drive) + ...: what is large is to be rounded once.
                 put(x, i, following)
@@ -315,9 +321,11 @@ def backward(
         stage, before = m % stages, ahead(states, (m - 1) * n)
         planes, earlier = 1 if gains is None else 2, stage - 1 if stage > 0 else stages - 1
         seen, shown = ahead(sources, side * planes * n), ahead(sources, (1 - side) * planes * n)
+        end = _begin(t_rowptr, lo)
         for j in range(lo, hi):
             _expect(before, gains, j + ROWS_AHEAD, m * n)
-            pulled = _pull(j, t_rowptr, t_col, t_val, query, seen, gains, dots)
+            begin, end = end, _begin(t_rowptr, j + 1)
+            pulled = _pull(j, begin, end, t_col, t_val, query, seen, gains, dots)
             lam_j = at(lam, j)  # Not before: all registers are taken while neighbours are pulled.
             kappa = _slope_gradient(coef, stages, stage, lam_j, j, n, mus)
             put(grad_drive, j, at(grad_drive, j) + kappa)
@@ -343,8 +351,10 @@ def backward(
 @inner
 def field_rows(lo, hi, keep, rowptr, col, val, drive, strength, features, gains, out):
     """out = drive + strength * interaction."""
+    end = _begin(rowptr, lo)
     for i in range(lo, hi):
-        put(out, i, _slope(i, rowptr, col, val, drive, strength, features, gains, i, keep))
+        begin, end = end, _begin(rowptr, i + 1)
+        put(out, i, _slope(i, begin, end, col, val, drive, strength, features, gains, i, keep))
     settle()
 
 
@@ -358,7 +368,9 @@ def field_show_adjoint(lo, hi, x, grad, query, sources, gains):
 @inner
 def field_adjoint(lo, hi, t_rowptr, t_col, t_val, factor, grad, query, sources, gains, dots, row_strength, grad_x):
     """grad_x = the field's vjp of grad; adds to dots and row_strength."""
+    end = _begin(t_rowptr, lo)
     for j in range(lo, hi):
-        pulled = _pull(j, t_rowptr, t_col, t_val, query, sources, gains, dots)
+        begin, end = end, _begin(t_rowptr, j + 1)
+        pulled = _pull(j, begin, end, t_col, t_val, query, sources, gains, dots)
         value = _add_pulled(splat(query, 0), pulled, at(grad, j), factor, j, gains, j, row_strength)
         put(grad_x, j, value)
