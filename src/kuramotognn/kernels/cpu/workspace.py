@@ -36,7 +36,11 @@ class Workspace:
         size = _rounded(math.prod(shape) * dtype.itemsize)
         with self._lock:
             self._uses += 1
-            found = next((kept for kept in self._shelves.get(size, ()) if kept.is_free()), None) or self._added(size)
+            for found in self._shelves.get(size, ()):
+                if found.is_free():
+                    break
+            else:
+                found = self._added(size)
             found.used = self._uses
             return np.ndarray(shape, dtype, found.buffer, found.skip)
 
