@@ -10,7 +10,8 @@ from benchmarks.workloads import Workload
 from kuramotognn.kernels.cpu import AHEAD, plan_flow
 from kuramotognn.kernels.cpu.flow import in_lanes, widths
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
-from kuramotognn.kernels.cpu.lanes import ahead, at, fma, pointer, prefetch, put, rows, rows_from, splat
+from kuramotognn.kernels.cpu.lanes import fma, rows, splat
+from kuramotognn.kernels.cpu.memory import ahead, at, pointer, prefetch, put, rows_from
 from kuramotognn.kernels.cpu.team import share, team_for
 
 SINCOS_FLOPS = 30  # multiplications and additions of both polynomials and the reduction, in float32

@@ -22,17 +22,8 @@ from kuramotognn.kernels.cpu import FlowPlan, balanced_chunks, plan_flow, team
 from kuramotognn.kernels.cpu.elementary import exp, half_turns, sincos, sincos_pi
 from kuramotognn.kernels.cpu.flow import integrate_tiles
 from kuramotognn.kernels.cpu.jit import inner, source_digest
-from kuramotognn.kernels.cpu.lanes import (
-    at,
-    four_totals,
-    increase_two,
-    pointer,
-    put,
-    put_lanes,
-    rows,
-    unit,
-    until_here,
-)
+from kuramotognn.kernels.cpu.lanes import four_totals, rows, unit
+from kuramotognn.kernels.cpu.memory import at, increase_two, pointer, put, put_lanes, until_here
 from kuramotognn.kernels.cpu.team import share
 from kuramotognn.kernels.cpu.workspace import Workspace, workspace
 

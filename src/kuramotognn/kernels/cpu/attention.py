@@ -15,26 +15,20 @@ import numpy as np
 
 from kuramotognn.kernels.cpu.elementary import exp
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
-from kuramotognn.kernels.cpu.lanes import (
+from kuramotognn.kernels.cpu.lanes import four_totals, like, rows, splat, total, unit, where_less
+from kuramotognn.kernels.cpu.layout import AHEAD, Array, Layout
+from kuramotognn.kernels.cpu.memory import (
     ahead,
     at,
-    four_totals,
     increase,
     lane_count,
     lanes_at,
-    like,
     pointer,
     prefetch,
     put,
     put_lanes,
-    rows,
-    splat,
-    total,
-    unit,
     until_here,
-    where_less,
 )
-from kuramotognn.kernels.cpu.layout import AHEAD, Array, Layout
 from kuramotognn.kernels.cpu.team import share, team_for
 from kuramotognn.kernels.cpu.vectors import dot, products, sum_rows
 from kuramotognn.kernels.cpu.workspace import workspace

@@ -3,8 +3,8 @@
 import numpy as np
 
 from kuramotognn.kernels.cpu.jit import inner, part
-from kuramotognn.kernels.cpu.lanes import ahead, pointer, put
 from kuramotognn.kernels.cpu.layout import N_CHUNKS
+from kuramotognn.kernels.cpu.memory import ahead, pointer, put
 from kuramotognn.kernels.cpu.team import share
 
 

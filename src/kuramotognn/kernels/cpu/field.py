@@ -7,8 +7,8 @@ import numpy as np
 from kuramotognn.kernels.cpu.edges import add_up, own_sums, strength_gradient, take
 from kuramotognn.kernels.cpu.flow import Kind, in_lanes, planes, rooms_for, teams_for, widths
 from kuramotognn.kernels.cpu.jit import kernel, part
-from kuramotognn.kernels.cpu.lanes import ahead, ahead_if, pointer, rows_from
 from kuramotognn.kernels.cpu.layout import Array, Layout
+from kuramotognn.kernels.cpu.memory import ahead, ahead_if, pointer, rows_from
 from kuramotognn.kernels.cpu.packing import Packing, pack, padded, trimmed, unpack
 from kuramotognn.kernels.cpu.plan import plan_flow
 from kuramotognn.kernels.cpu.stages import field_adjoint, field_rows, field_show_adjoint, show

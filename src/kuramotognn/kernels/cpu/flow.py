@@ -17,8 +17,9 @@ import numpy as np
 
 from kuramotognn.kernels.cpu.edges import add_up, own_sums, strength_gradient, take
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
-from kuramotognn.kernels.cpu.lanes import ahead, ahead_if, at, like, pointer, put, rows_from, splat
+from kuramotognn.kernels.cpu.lanes import like, splat
 from kuramotognn.kernels.cpu.layout import Array, Layout
+from kuramotognn.kernels.cpu.memory import ahead, ahead_if, at, pointer, put, rows_from
 from kuramotognn.kernels.cpu.packing import Packing, pack, padded, trimmed, unpack
 from kuramotognn.kernels.cpu.plan import Cut, FlowPlan
 from kuramotognn.kernels.cpu.stages import backward, forward, show, show_adjoint

@@ -1,8 +1,7 @@
 """A numba type for one row of a tile: LLVM vectors that stay in registers.
 
 Left to itself LLVM vectorises the same loops, but with alias checks, scalar remainders and the accumulator in memory:
-about twice as slow at four neighbours a row. Kernels walk bare pointers (:func:`pointer`), to rows of a width that is
-part of the type (:func:`rows`): numba's arrays would be counted at every call of a helper, which empties the registers.
+about twice as slow at four neighbours a row. How lanes come from memory and go there is in `memory`.
 """
 
 import operator
@@ -18,7 +17,6 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 from kuramotognn.kernels.cpu.layout import Array
 
 UNIT_BYTES = 32  # Half a cache line, and a vector register; a tile is one to three units wide.
-LINE_BYTES = 64
 
 
 def unit(dtype: type[np.floating[Any]]) -> int:
@@ -32,7 +30,7 @@ def _row_type(dtype: np.dtype[Any], width: int) -> np.dtype[Any]:
 
 
 def rows(array: Array, width: int) -> Array:
-    """A contiguous array as a flat array of rows of `width` numbers, for :func:`pointer`."""
+    """A contiguous array as a flat array of rows of `width` numbers, for pointers to them."""
     return array.reshape(-1).view(_row_type(array.dtype, width))
 
 
@@ -82,69 +80,12 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(manager, ty, ir.ArrayType(ty.vector, ty.registers))
 
 
-class Pointer(types.Type):
-    """Where items lie one after the other: numbers, or lanes."""
-
-    def __init__(self, item):
-        self.item = item
-        super().__init__(f"Pointer({item})")
-
-    @property
-    def stride(self):
-        """Bytes from one item to the next."""
-        return self.item.row_bytes if isinstance(self.item, Lanes) else self.item.bitwidth // 8
-
-
-_BYTE_POINTER = ir.IntType(8).as_pointer()
-
-
-@register_model(Pointer)
-class _PointerModel(models.PrimitiveModel):
-    def __init__(self, manager, ty):
-        super().__init__(manager, ty, _BYTE_POINTER)
-
-
-@intrinsic
-def pointer(typingctx, array):
-    """To the first item of an array, which the caller keeps alive (:func:`until_here`); None for None."""
-    if isinstance(array, types.NoneType):
-        return array(array), lambda context, builder, sig, args: context.get_dummy_value()
-    item = array.dtype
-    if isinstance(item, types.Record):
-        row = item.typeof("lanes")
-        item = Lanes(row.dtype, row.shape[0])
-
-    def codegen(context, builder, sig, args):
-        return builder.bitcast(context.make_array(array)(context, builder, value=args[0]).data, _BYTE_POINTER)
-
-    return Pointer(item)(array), codegen
-
-
-@intrinsic
-def until_here(typingctx, array):
-    """Keep an array that a kernel made: numba frees it after its last mention, whoever still points to it."""
-    return types.void(array), lambda context, builder, sig, args: context.get_dummy_value()
-
-
-@intrinsic
-def lane_count(typingctx, like):
-    """How many lanes `like` points to, a constant."""
-    width = like.item.width
-    return types.int64(like), lambda context, builder, sig, args: context.get_constant(types.int64, width)
-
-
-def _item(context, builder, sig, args):
-    """Address of the item that the first two arguments, a pointer and an index, mean."""
-    index = context.cast(builder, args[1], sig.args[1], types.intp)
-    return builder.gep(args[0], [builder.mul(index, ir.Constant(index.type, sig.args[0].stride))])
-
-
-def _registers(builder, value):
+def registers(builder, value):
     """The vectors of lanes."""
     return [builder.extract_value(value, place) for place in range(value.type.count)]
 
 
-def _lanes_of(builder, vectors):
+def lanes_of(builder, vectors):
     """Lanes of these vectors."""
     value = ir.Constant(ir.ArrayType(vectors[0].type, len(vectors)), ir.Undefined)
     for place, vector in enumerate(vectors):
@@ -156,158 +97,10 @@ def _by_register(function):
     """Code for lanes to lanes from function(builder, lanes type, vector, ...)."""
 
     def codegen(context, builder, sig, args):
-        columns = zip(*(_registers(builder, arg) for arg in args), strict=True)
-        return _lanes_of(builder, [function(builder, sig.return_type, *vectors) for vectors in columns])
+        columns = zip(*(registers(builder, arg) for arg in args), strict=True)
+        return lanes_of(builder, [function(builder, sig.return_type, *vectors) for vectors in columns])
 
     return codegen
-
-
-def _address(builder, address, kind, offset=0):
-    """`offset` values of this LLVM type further on."""
-    address = builder.bitcast(address, kind.as_pointer())
-    return builder.gep(address, [ir.Constant(ir.IntType(64), offset)]) if offset else address
-
-
-def _load(context, builder, address, ty):
-    if not isinstance(ty, Lanes):
-        out = builder.load(_address(builder, address, context.get_value_type(ty)))
-        out.align = ty.bitwidth // 8
-        return out
-    vectors = [builder.load(_address(builder, address, ty.vector, place)) for place in range(ty.registers)]
-    for vector in vectors:
-        vector.align = ty.dtype.bitwidth // 8
-    return _lanes_of(builder, vectors)
-
-
-def _store(builder, address, ty, value):
-    if not isinstance(ty, Lanes):
-        builder.store(value, _address(builder, address, value.type), align=ty.bitwidth // 8)
-        return []
-    return [
-        builder.store(vector, _address(builder, address, vector.type, place), align=ty.dtype.bitwidth // 8)
-        for place, vector in enumerate(_registers(builder, value))
-    ]
-
-
-@intrinsic
-def ahead(typingctx, items, count):
-    """A pointer `count` items further on."""
-    return items(items, count), _item
-
-
-@intrinsic
-def ahead_if(typingctx, wanted, items, count):
-    """The same, or None where `wanted` is None, for the compiler to see."""
-    if isinstance(wanted, types.NoneType):
-        return wanted(wanted, items, count), lambda context, builder, sig, args: context.get_dummy_value()
-
-    def codegen(context, builder, sig, args):
-        return _item(context, builder, items(items, count), args[1:])
-
-    return items(wanted, items, count), codegen
-
-
-@intrinsic
-def rows_from(typingctx, numbers, index, like):
-    """A pointer to the rows that begin at numbers[index], of as many lanes as `like` points to."""
-    return like(numbers, index, like), _item
-
-
-@intrinsic
-def at(typingctx, items, index):
-    """items[index]."""
-
-    def codegen(context, builder, sig, args):
-        return _load(context, builder, _item(context, builder, sig, args), items.item)
-
-    return items.item(items, index), codegen
-
-
-@intrinsic
-def put(typingctx, items, index, value):
-    """items[index] = value."""
-
-    def codegen(context, builder, sig, args):
-        _store(builder, _item(context, builder, sig, args), items.item, args[2])
-        return context.get_dummy_value()
-
-    return types.void(items, index, items.item), codegen
-
-
-@intrinsic
-def put_past(typingctx, items, index, value):
-    """items[index] = value in memory, past the caches, where nobody looks for it soon; items lie on whole units."""
-
-    def codegen(context, builder, sig, args):
-        for stored in _store(builder, _item(context, builder, sig, args), items.item, args[2]):
-            stored.align = UNIT_BYTES
-            stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
-        return context.get_dummy_value()
-
-    return types.void(items, index, items.item), codegen
-
-
-@intrinsic
-def settle(typingctx):
-    """Wait until what `put_past` wrote can be seen by every thread."""
-
-    def codegen(context, builder, sig, args):
-        builder.fence("seq_cst")
-        return context.get_dummy_value()
-
-    return types.void(), codegen
-
-
-@intrinsic
-def increase(typingctx, numbers, index, value):
-    """numbers[index] += value."""
-
-    def codegen(context, builder, sig, args):
-        address = _item(context, builder, sig, args)
-        before = _load(context, builder, address, numbers.item)
-        _store(builder, address, numbers.item, builder.fadd(before, args[2]))
-        return context.get_dummy_value()
-
-    return types.void(numbers, index, numbers.item), codegen
-
-
-@intrinsic
-def lanes_at(typingctx, numbers, index, like):
-    """The lanes that begin at numbers[index], as many as `like` points to."""
-
-    def codegen(context, builder, sig, args):
-        return _load(context, builder, _item(context, builder, sig, args), like.item)
-
-    return like.item(numbers, index, like), codegen
-
-
-@intrinsic
-def put_lanes(typingctx, numbers, index, value):
-    """numbers[index], numbers[index + 1], ... = value."""
-
-    def codegen(context, builder, sig, args):
-        _store(builder, _item(context, builder, sig, args), value, args[2])
-        return context.get_dummy_value()
-
-    return types.void(numbers, index, value), codegen
-
-
-@intrinsic(prefer_literal=True)
-def prefetch(typingctx, items, index, count):
-    """Bring `count` (a literal) items from `index` on near: they are needed soon."""
-
-    def codegen(context, builder, sig, args):
-        word = ir.IntType(32)
-        function = builder.module.globals.get("llvm.prefetch.p0") or ir.Function(
-            builder.module, ir.FunctionType(ir.VoidType(), [_BYTE_POINTER, word, word, word]), "llvm.prefetch.p0"
-        )
-        first = _item(context, builder, sig, args)
-        for offset in range(0, count.literal_value * items.stride, LINE_BYTES):
-            line = builder.gep(first, [ir.Constant(ir.IntType(64), offset)])
-            builder.call(function, [line, *(ir.Constant(word, flag) for flag in (0, 3, 1))])
-        return context.get_dummy_value()
-
-    return types.void(items, index, count), codegen
 
 
 @intrinsic
@@ -324,12 +117,12 @@ def opaque(typingctx, number):
 @intrinsic
 def splat(typingctx, like, scalar):
     """One number in every lane, as many as `like` has or points to."""
-    lanes = like.item if isinstance(like, Pointer) else like
+    lanes = getattr(like, "item", like)
 
     def codegen(context, builder, sig, args):
         number, nothing = context.cast(builder, args[1], scalar, lanes.dtype), ir.Constant(lanes.vector, ir.Undefined)
         first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
-        return _lanes_of(builder, [_picked(builder, first, nothing, [0] * nothing.type.count)] * lanes.registers)
+        return lanes_of(builder, [_picked(builder, first, nothing, [0] * nothing.type.count)] * lanes.registers)
 
     return lanes(like, scalar), codegen
 
@@ -339,16 +132,16 @@ def _picked(builder, left, right, places):
     return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places))
 
 
-def _halved(builder, vector):
+def halved(builder, vector):
     """Its first half plus its second."""
     count = vector.type.count // 2
     low, high = (_picked(builder, vector, vector, list(range(n, n + count))) for n in (0, count))
     return builder.fadd(low, high)
 
 
-def _register_sum(builder, value):
+def register_sum(builder, value):
     """The registers of lanes added up, in order."""
-    vector, *others = _registers(builder, value)
+    vector, *others = registers(builder, value)
     for other in others:
         vector = builder.fadd(vector, other)
     return vector
@@ -359,9 +152,9 @@ def total(typingctx, x):
     """Sum of the lanes: registers in order, then by halving."""
 
     def codegen(context, builder, sig, args):
-        vector = _register_sum(builder, args[0])
+        vector = register_sum(builder, args[0])
         while vector.type.count > 1:
-            vector = _halved(builder, vector)
+            vector = halved(builder, vector)
         return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
     return x.dtype(x), codegen
@@ -372,11 +165,11 @@ def folded(typingctx, a, b):
     """a * b, the registers added up in order: lanes of one register."""
 
     def codegen(context, builder, sig, args):
-        (a0, *more_a), (b0, *more_b) = (_registers(builder, arg) for arg in args)
+        (a0, *more_a), (b0, *more_b) = (registers(builder, arg) for arg in args)
         vector = builder.fmul(a0, b0)
         for other_a, other_b in zip(more_a, more_b, strict=True):
             vector = _call(builder, "fmuladd", other_a, other_b, vector)
-        return _lanes_of(builder, [vector])
+        return lanes_of(builder, [vector])
 
     return a.first(a, b), codegen
 
@@ -387,9 +180,9 @@ def folded_fma(typingctx, a, b, c):
 
     def codegen(context, builder, sig, args):
         vector = builder.extract_value(args[2], 0)
-        for each_a, each_b in zip(*(_registers(builder, arg) for arg in args[:2]), strict=True):
+        for each_a, each_b in zip(*(registers(builder, arg) for arg in args[:2]), strict=True):
             vector = _call(builder, "fmuladd", each_a, each_b, vector)
-        return _lanes_of(builder, [vector])
+        return lanes_of(builder, [vector])
 
     return c(a, b, c), codegen
 
@@ -404,7 +197,7 @@ def _paired(builder, left, right, low, high):
     return builder.fadd(*(_picked(builder, left, right, places(chosen)) for chosen in (low, high)))
 
 
-def _side_by_side(builder, left, right):
+def side_by_side(builder, left, right):
     """Two vectors as one, whose even lanes have the sum of the first and whose odd lanes that of the second."""
     return _paired(builder, left, right, (0, 4, 1, 5), (2, 6, 3, 7))
 
@@ -414,30 +207,14 @@ def four_totals(typingctx, a, b, c, d):
     """total(a), total(b), ... as four lanes: half the work of four totals."""
 
     def codegen(context, builder, sig, args):
-        vectors = [_register_sum(builder, value) for value in args]
-        first, second = (_side_by_side(builder, *vectors[n : n + 2]) for n in (0, 2))
+        vectors = [register_sum(builder, value) for value in args]
+        first, second = (side_by_side(builder, *vectors[n : n + 2]) for n in (0, 2))
         sums = _paired(builder, first, second, (0, 1, 4, 5), (2, 3, 6, 7))
         while sums.type.count > 4:
-            sums = _halved(builder, sums)
-        return _lanes_of(builder, [sums])
+            sums = halved(builder, sums)
+        return lanes_of(builder, [sums])
 
     return Lanes(a.dtype, 4)(a, b, c, d), codegen
-
-
-@intrinsic
-def increase_two(typingctx, numbers, index, a, b):
-    """numbers[index] += total(a), numbers[index + 1] += total(b): less work than two totals."""
-
-    def codegen(context, builder, sig, args):
-        address, two = _item(context, builder, sig, args), Lanes(numbers.item, 2)
-        sums = _side_by_side(builder, *(_register_sum(builder, value) for value in args[2:]))
-        while sums.type.count > 2:
-            sums = _halved(builder, sums)
-        before = builder.extract_value(_load(context, builder, address, two), 0)
-        _store(builder, address, two, _lanes_of(builder, [builder.fadd(before, sums)]))
-        return context.get_dummy_value()
-
-    return types.void(numbers, index, a, b), codegen
 
 
 def _call(builder, name, *vectors):

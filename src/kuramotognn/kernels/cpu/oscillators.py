@@ -15,20 +15,9 @@ from numba.extending import intrinsic
 
 from kuramotognn.kernels.cpu.elementary import sincos
 from kuramotognn.kernels.cpu.jit import kernel, part
-from kuramotognn.kernels.cpu.lanes import (
-    ahead,
-    at,
-    fma,
-    lanes_at,
-    pointer,
-    prefetch,
-    put,
-    put_lanes,
-    splat,
-    total,
-    until_here,
-)
+from kuramotognn.kernels.cpu.lanes import fma, splat, total
 from kuramotognn.kernels.cpu.layout import Array
+from kuramotognn.kernels.cpu.memory import ahead, at, lanes_at, pointer, prefetch, put, put_lanes, until_here
 
 MEAN_FIELD, SPARSE, DENSE = range(3)
 AHEAD = 24  # neighbours between a prefetch and its use

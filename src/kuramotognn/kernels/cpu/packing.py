@@ -7,8 +7,9 @@ import numpy as np
 
 from kuramotognn.kernels.cpu.elementary import half_turns
 from kuramotognn.kernels.cpu.jit import inner, part
-from kuramotognn.kernels.cpu.lanes import fma, lane_count, lanes_at, like, pointer, put_lanes, splat
+from kuramotognn.kernels.cpu.lanes import fma, like, splat
 from kuramotognn.kernels.cpu.layout import Array
+from kuramotognn.kernels.cpu.memory import lane_count, lanes_at, pointer, put_lanes
 from kuramotognn.kernels.cpu.team import share
 from kuramotognn.kernels.cpu.workspace import workspace
 

@@ -3,20 +3,9 @@
 import numpy as np
 
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
-from kuramotognn.kernels.cpu.lanes import (
-    ahead,
-    at,
-    fma,
-    lane_count,
-    lanes_at,
-    like,
-    pointer,
-    prefetch,
-    put,
-    put_lanes,
-    splat,
-)
+from kuramotognn.kernels.cpu.lanes import fma, like, splat
 from kuramotognn.kernels.cpu.layout import AHEAD, N_CHUNKS, Array, Layout
+from kuramotognn.kernels.cpu.memory import ahead, at, lane_count, lanes_at, pointer, prefetch, put, put_lanes
 from kuramotognn.kernels.cpu.team import share, team_for
 from kuramotognn.kernels.cpu.vectors import add_scaled, dot
 from kuramotognn.kernels.cpu.workspace import workspace

@@ -37,23 +37,9 @@ import numpy as np
 
 from kuramotognn.kernels.cpu.elementary import sincos_pi
 from kuramotognn.kernels.cpu.jit import inner, part
-from kuramotognn.kernels.cpu.lanes import (
-    ahead,
-    at,
-    fma,
-    folded,
-    folded_fma,
-    increase,
-    increase_two,
-    opaque,
-    prefetch,
-    put,
-    put_past,
-    settle,
-    splat,
-    total,
-)
+from kuramotognn.kernels.cpu.lanes import fma, folded, folded_fma, opaque, splat, total
 from kuramotognn.kernels.cpu.layout import AHEAD
+from kuramotognn.kernels.cpu.memory import ahead, at, increase, increase_two, prefetch, put, put_past, settle
 
 ROWS_AHEAD = 16  # Rows between asking for the tape and using it.
 

@@ -3,18 +3,8 @@
 import numpy as np
 
 from kuramotognn.kernels.cpu.jit import part
-from kuramotognn.kernels.cpu.lanes import (
-    ahead,
-    at,
-    fma,
-    increase,
-    lane_count,
-    lanes_at,
-    put,
-    put_lanes,
-    splat,
-    total,
-)
+from kuramotognn.kernels.cpu.lanes import fma, splat, total
+from kuramotognn.kernels.cpu.memory import ahead, at, increase, lane_count, lanes_at, put, put_lanes
 
 
 @part
