@@ -1,15 +1,13 @@
 """One right-hand side and its gradient, on numpy arrays."""
 
-import math
-
 import numpy as np
 
 from kuramotognn.kernels.cpu.edges import add_up, own_sums, strength_gradient, take
-from kuramotognn.kernels.cpu.flow import Kind, in_lanes, planes, rooms_for, teams_for, widths
+from kuramotognn.kernels.cpu.flow import Kind, Tiling, in_lanes, planes
 from kuramotognn.kernels.cpu.jit import kernel, part
 from kuramotognn.kernels.cpu.layout import Array, Layout
 from kuramotognn.kernels.cpu.memory import ahead, ahead_if, pointer, rows_from
-from kuramotognn.kernels.cpu.packing import Packing, pack, padded, trimmed, unpack
+from kuramotognn.kernels.cpu.packing import pack, padded, trimmed, unpack
 from kuramotognn.kernels.cpu.plan import plan_flow
 from kuramotognn.kernels.cpu.stages import field_adjoint, field_rows, field_show_adjoint, show
 from kuramotognn.kernels.cpu.team import of_rows, share
@@ -40,7 +38,7 @@ def _evaluate_tile(
 
 
 @kernel
-def _evaluate(team, hands, packing, units, given, entries, scratch, tiles, shape, field, gain, out):
+def _evaluate(team, hands, packing, tiles, shape, scratch, units, given, entries, field, gain, out):
     (x, drive, a), (states, drives, values, couplings) = given, scratch
     pack(hands, packing, x, units.inward, states)
     pack(hands, packing, drive, units.drive, drives)
@@ -64,21 +62,14 @@ def rhs(
     gain [N * columns] is what `rhs_vjp` needs (None if linear or not keep).
     """
     plan, dtype = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype.type), x.dtype
-    (team, crew), kept, size, cut = teams_for(layout, plan), keep and not linear, plan.n * plan.columns, plan.cut
-    room = rooms_for(team, plan, plan.planes)
-    rooms, *scratch = workspace.several(dtype, math.prod(room), size, size, size, layout.size)
+    kept, size = keep and not linear, plan.n * plan.columns
     gain, out = workspace.empty((size if kept else 0,), dtype), workspace.empty((size,), dtype)
     _evaluate(
-        team,
-        crew or team,
-        Packing.of(layout, plan, dtype),
+        *Tiling.of(layout, plan, dtype, plan.planes, size, size, size, layout.size),
         Units.of_field(linear, strength, dtype),
         (padded(x, plan), padded(drive, plan), a),
         layout.entries,
-        tuple(scratch),
-        cut.count,
-        (cut, *widths(cut, dtype), rooms.reshape(room), crew, layout.chunks),
-        (plan.n, Kind.of(plan), kept, layout.rowptr, layout.col),
+        (layout.chunks, plan.n, Kind.of(plan), kept, layout.rowptr, layout.col),
         gain,
         out,
     )
@@ -125,15 +116,17 @@ def _pull_back_tile(
 
 
 @kernel
-def _pull_back(team, hands, packing, units, given, t_perm, scratch, tiles, shape, matrix, gain, sums, gradients):
+def _pull_back(
+    team, hands, packing, tiles, shape, scratch, units, given, t_perm, field, matrix, gain, row_strength, gradients
+):
     """All of it; returns the sum of products of couplings and their gradients."""
-    (x, grad_out, a), (states, kappas, values, t_couplings) = given, scratch
-    (dots, row_strength), (grad_x, grad_a), (t_rowptr, t_col) = sums, gradients, matrix
+    (x, grad_out, a), (all_dots, states, kappas, values, t_couplings) = given, scratch
+    (grad_x, grad_a), (t_rowptr, t_col), dots = gradients, matrix, all_dots.reshape((tiles, a.size))
     pack(hands, packing, x, units.inward, states)
     pack(hands, packing, grad_out, units.one, kappas)
     take(hands, a, t_perm, units.t_coupling, t_couplings)
     operands = (t_rowptr, t_col, t_couplings, units.factor, states, gain, kappas, values, dots, row_strength)
-    share(team, tiles, _pull_back_tile, (*shape, *operands))
+    share(team, tiles, _pull_back_tile, (*shape, *field, *operands))
     unpack(hands, packing, values, None, units.one, grad_x)
     return add_up(hands, dots, t_perm, a, units.grad_a, grad_a)
 
@@ -150,24 +143,18 @@ def rhs_vjp(
 ) -> tuple[Array, Array, float]:
     """(grad_x [N, d], grad_a [E], grad_strength) of `rhs`; grad_drive is grad_out. `gain` is what `rhs` gave."""
     plan, dtype = plan_flow(layout.n, x.shape[1], 1, 1, linear=linear, dtype=x.dtype.type), x.dtype
-    (team, crew), size, cut, edges = teams_for(layout, plan), plan.n * plan.columns, plan.cut, layout.size
-    room = rooms_for(team, plan, 2 * plan.planes)
-    rooms, dots, *scratch = workspace.several(dtype, math.prod(room), cut.count * edges, size, size, size, edges)
-    row_strength = np.zeros((cut.count, plan.n if linear else 0), np.float64)
+    size, edges, tiles = plan.n * plan.columns, layout.size, plan.cut.count
+    row_strength = np.zeros((tiles, plan.n if linear else 0), np.float64)
     grad_x, grad_a = workspace.empty((size,), dtype), workspace.empty((edges,), dtype)
     total = _pull_back(
-        team,
-        crew or team,
-        Packing.of(layout, plan, dtype),
+        *Tiling.of(layout, plan, dtype, 2 * plan.planes, tiles * edges, size, size, size, edges),
         Units.of_field(linear, strength, dtype),
         (padded(x, plan), padded(grad_out, plan), a),
         layout.t_perm,
-        tuple(scratch),
-        cut.count,
-        (cut, *widths(cut, dtype), rooms.reshape(room), crew, layout.t_chunks, plan.n, Kind.of(plan)),
+        (layout.t_chunks, plan.n, Kind.of(plan)),
         (layout.t_rowptr, layout.t_col),
-        scratch[0] if gain is None else gain,  # Not looked at where linear.
-        (dots.reshape(cut.count, edges), row_strength),
+        grad_x if gain is None else gain,  # Not looked at where linear.
+        row_strength,
         (grad_x, grad_a),
     )
     return trimmed(grad_x, plan), grad_a, strength_gradient(total, row_strength, linear)

@@ -56,6 +56,26 @@ def widths(cut: Cut, dtype: np.dtype) -> tuple[Array | None, Array, Array]:
     return like(dtype, 3) if cut.triples else None, like(dtype, 2), like(dtype)
 
 
+class Tiling(NamedTuple):
+    """What kernels need to go from the caller's rows to tiles and to work on these."""
+
+    team: Team  # shares the tiles
+    hands: Team  # share what is not cut into tiles
+    packing: Packing
+    count: int  # of tiles
+    shape: tuple  # cut, widths, room of each worker, crew: the first operands of `in_lanes`
+    scratch: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, layout: Layout, plan: FlowPlan, dtype: np.dtype, room: int, *sizes: int) -> "Tiling":
+        """With `room` scratch rows per node for each worker, and scratch arrays of these sizes."""
+        cut, (team, crew) = plan.cut, teams_for(layout, plan)
+        rooms = team.threads, room * plan.n * cut.widest
+        first, *scratch = workspace.several(dtype, math.prod(rooms), *sizes)
+        shape = (cut, *widths(cut, dtype), first.reshape(rooms), crew)
+        return cls(team, crew or team, Packing.of(layout, plan, dtype), cut.count, shape, tuple(scratch))
+
+
 def in_lanes(function):
     """What :func:`share` calls for tiles of any width, from a function for one width.
 
@@ -139,8 +159,8 @@ def _forward_tile(
 
 
 @kernel
-def integrate_tiles(team, hands, packing, units, given, entries, scratch, tiles, shape, field, tape, began, end):
-    """All tiles, forward, from the caller's arrays to the caller's; `hands` share what is not cut into tiles."""
+def integrate_tiles(team, hands, packing, tiles, shape, scratch, units, given, entries, field, tape, began, end):
+    """All tiles, forward, from the caller's arrays to the caller's."""
     (x0, drive, a), (states, drives, couplings) = given, scratch
     pack(hands, packing, x0, units.inward, states)
     pack(hands, packing, drive, units.drive, drives)
@@ -269,11 +289,26 @@ def _backward_tile(
 
 @kernel
 def pull_back_tiles(
-    team, hands, packing, units, given, again, entries, t_perm, scratch, tiles, shape, layout, tape, sums, gradients
+    team,
+    hands,
+    packing,
+    tiles,
+    shape,
+    scratch,
+    units,
+    given,
+    again,
+    places,
+    field,
+    layout,
+    tape,
+    row_strength,
+    gradients,
 ):
     """All tiles, backward; returns the sum of products of couplings and their gradients."""
-    (grad_out, drive, a), (lams, drive_sums, t_couplings, couplings, drives) = given, scratch
-    (dots, row_strength), (grad_x0, grad_drive, grad_a) = sums, gradients
+    (grad_out, drive, a), (all_dots, lams, drive_sums, t_couplings, couplings, drives) = given, scratch
+    (entries, t_perm), (grad_x0, grad_drive, grad_a) = places, gradients
+    dots = all_dots.reshape((tiles, a.size))
     pack(hands, packing, grad_out, units.one, lams)
     take(hands, a, t_perm, units.t_coupling, t_couplings)
     if again:  # Couplings and drive themselves are looked at by a recomputation only.
@@ -282,15 +317,11 @@ def pull_back_tiles(
     rowptr, col, t_rowptr, t_col = layout
     matrices = (rowptr, col, couplings, t_rowptr, t_col, t_couplings)
     constants = (drives, units.strength, units.factor, units.coef)
-    share(team, tiles, _backward_tile, (*shape, *matrices, *constants, tape, lams, drive_sums, dots, row_strength))
+    sums = (lams, drive_sums, dots, row_strength)
+    share(team, tiles, _backward_tile, (*shape, *field, *matrices, *constants, tape, *sums))
     unpack(hands, packing, lams, None, units.one, grad_x0)
     unpack(hands, packing, drive_sums, None, units.step, grad_drive)
     return add_up(hands, dots, t_perm, a, units.grad_a, grad_a)
-
-
-def rooms_for(team, plan, count):
-    """Shape of `count` scratch rows per node for each worker."""
-    return team.threads, count * plan.n * plan.cut.widest
 
 
 def flow_forward(
@@ -310,22 +341,15 @@ def flow_forward(
     `stages`). Returns (x_T [N, d], tape): the tape is a flat array of plan.tape_size for `flow_backward`, empty if not
     keep.
     """
-    dtype, cut, size, (team, crew) = x0.dtype, plan.cut, plan.n * plan.columns, teams_for(layout, plan)
-    room = rooms_for(team, plan, plan.forward_rows)
-    rooms, *scratch = workspace.several(dtype, math.prod(room), size, size, layout.size)
+    dtype, size = x0.dtype, plan.n * plan.columns
     tape, end = workspace.empty((plan.tape_size if keep else 0,), dtype), workspace.empty((size,), dtype)
     start = padded(x0, plan)
     integrate_tiles(
-        team,
-        crew or team,
-        Packing.of(layout, plan, dtype),
+        *Tiling.of(layout, plan, dtype, plan.forward_rows, size, size, layout.size),
         Units.of_flow(plan.linear, coefficients, strength, dtype),
         (start, padded(drive, plan), a),
         layout.entries,
-        tuple(scratch),
-        cut.count,
-        (cut, *widths(cut, dtype), rooms.reshape(room), crew, layout.chunks),
-        (plan, plan.kept, Kind.of(plan), keep, layout.rowptr, layout.col),
+        (layout.chunks, plan, plan.kept, Kind.of(plan), keep, layout.rowptr, layout.col),
         tape,
         None if plan.linear else start,
         end,
@@ -347,38 +371,21 @@ def flow_backward(
 
     Returns (grad_x0 [N, d], grad_a [E], grad_drive [N, d], grad_strength float).
     """
-    dtype, cut, size, (team, crew) = grad_out.dtype, plan.cut, plan.n * plan.columns, teams_for(layout, plan)
-    units, room = Units.of_flow(plan.linear, coefficients, strength, dtype), rooms_for(team, plan, plan.backward_rows)
-    again, edges = not plan.keeps_all, layout.size
-    parts = (math.prod(room), cut.count * edges, size, size, edges, edges * again, size * again)
-    rooms, dots, *scratch = workspace.several(dtype, *parts)
-    row_strength = np.zeros((cut.count, plan.n if plan.linear else 0), np.float64)
+    dtype, size, edges, again = grad_out.dtype, plan.n * plan.columns, layout.size, not plan.keeps_all
+    units, tiles = Units.of_flow(plan.linear, coefficients, strength, dtype), plan.cut.count
+    sizes = (tiles * edges, size, size, edges, edges * again, size * again)
+    row_strength = np.zeros((tiles, plan.n if plan.linear else 0), np.float64)
     grad_x0, grad_drive, grad_a = (workspace.empty((count,), dtype) for count in (size, size, edges))
     total = pull_back_tiles(
-        team,
-        crew or team,
-        Packing.of(layout, plan, dtype),
+        *Tiling.of(layout, plan, dtype, plan.backward_rows, *sizes),
         units,
         (padded(grad_out, plan), padded(drive, plan) if again else drive.reshape(-1), a),
         again,
-        layout.entries,
-        layout.t_perm,
-        tuple(scratch),
-        cut.count,
-        (
-            cut,
-            *widths(cut, dtype),
-            rooms.reshape(room),
-            crew,
-            layout.chunks,
-            layout.t_chunks,
-            plan,
-            plan.kept,
-            Kind.of(plan),
-        ),
+        (layout.entries, layout.t_perm),
+        (layout.chunks, layout.t_chunks, plan, plan.kept, Kind.of(plan)),
         (layout.rowptr, layout.col, layout.t_rowptr, layout.t_col),
         tape,
-        (dots.reshape(cut.count, edges), row_strength),
+        row_strength,
         (grad_x0, grad_drive, grad_a),
     )
     grad_strength = units.step * strength_gradient(total, row_strength, plan.linear)
