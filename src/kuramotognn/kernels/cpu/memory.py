@@ -203,7 +203,16 @@ def put_lanes(typingctx, numbers, index, value):
 @intrinsic(prefer_literal=True)
 def prefetch(typingctx, items, index, count):
     """Bring `count` (a literal) items from `index` on near: they are needed soon."""
+    return _prefetching(items, index, count, locality=3)
 
+
+@intrinsic(prefer_literal=True)
+def prefetch_once(typingctx, items, index, count):
+    """The same for items that are needed once: they push nothing else out of the larger caches."""
+    return _prefetching(items, index, count, locality=0)
+
+
+def _prefetching(items, index, count, locality):
     def codegen(context, builder, sig, args):
         word = ir.IntType(32)
         function = builder.module.globals.get("llvm.prefetch.p0") or ir.Function(
@@ -212,7 +221,7 @@ def prefetch(typingctx, items, index, count):
         first = _item(context, builder, sig, args)
         for offset in range(0, count.literal_value * items.stride, LINE_BYTES):
             line = builder.gep(first, [ir.Constant(ir.IntType(64), offset)])
-            builder.call(function, [line, *(ir.Constant(word, flag) for flag in (0, 3, 1))])
+            builder.call(function, [line, *(ir.Constant(word, flag) for flag in (0, locality, 1))])
         return context.get_dummy_value()
 
     return types.void(items, index, count), codegen

@@ -39,7 +39,17 @@ from kuramotognn.kernels.cpu.elementary import sincos_pi
 from kuramotognn.kernels.cpu.jit import inner, part
 from kuramotognn.kernels.cpu.lanes import fma, folded, folded_fma, opaque, splat, total
 from kuramotognn.kernels.cpu.layout import AHEAD
-from kuramotognn.kernels.cpu.memory import ahead, at, increase, increase_two, prefetch, put, put_past, settle
+from kuramotognn.kernels.cpu.memory import (
+    ahead,
+    at,
+    increase,
+    increase_two,
+    prefetch,
+    prefetch_once,
+    put,
+    put_past,
+    settle,
+)
 
 ROWS_AHEAD = 16  # Rows between asking for the tape and using it.
 
@@ -201,10 +211,10 @@ def _add_pulled(start, pulled, kappa, factor, j, gains, place, row_strength):
 
 @part
 def _expect(states, gains, j, slot):
-    """Ask for what the tape holds of row j: it comes from memory."""
-    prefetch(states, j, 1)
+    """Ask for what the tape holds of row j: it comes from memory, and is not looked at again."""
+    prefetch_once(states, j, 1)
     if gains is not None:
-        prefetch(gains, slot + j, 1)
+        prefetch_once(gains, slot + j, 1)
 
 
 # What the drivers call for an integration: rows [lo, hi), and of forward and backward stages [first, last).
