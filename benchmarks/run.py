@@ -178,6 +178,7 @@ def epochs() -> dict:
     cora = load_dataset("cora").largest_component()
     graph = Graph.from_edge_index(cora.edge_index, cora.num_nodes)
     split = random_per_class(cora.y, 0)
+    classes = cora.y[split.train]
     dense = cora.x.to_dense()
     torch.manual_seed(0)
     model = KuramotoGNN(
@@ -190,13 +191,15 @@ def epochs() -> dict:
     }
 
     def epoch(network: torch.nn.Module, x: object, **options: object) -> Callable[[], None]:
-        optimiser = torch.optim.Adam(network.parameters(), lr=0.01, weight_decay=0.05, fused=True)
+        parameters = list(network.parameters())
+        optimiser = torch.optim.Adam(parameters, lr=0.01, weight_decay=0.05, fused=True)
 
         def run() -> None:
             network.train()
-            optimiser.zero_grad()
+            for parameter in parameters:
+                parameter.grad = None  # As `fit` does.
             logits = network(x, graph, **options)
-            F.cross_entropy(logits if options else logits[split.train], cora.y[split.train]).backward()
+            F.cross_entropy(logits if options else logits[split.train], classes).backward()
             optimiser.step()
             network.eval()
             with torch.no_grad():

@@ -169,9 +169,11 @@ class _Training:
     ) -> None:
         self.model, self.x, self.edges, self.y, self.split = model, x, edges, y, split
         self.config, self.checkpoints = config, checkpoints
+        self.parameters = list(model.parameters())
         self.optimiser = OPTIMISERS[config.optimiser](
-            model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+            self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay
         )
+        self.classes = y[split.train]
         self.history: list[EpochMetrics] = []
         self.best: EpochMetrics | None = None
         self.best_state: dict[str, Tensor] = {}
@@ -200,10 +202,11 @@ class _Training:
 
     def _epoch(self) -> EpochMetrics:
         self.model.train()
-        self.optimiser.zero_grad()
-        logits, classes = self._training_logits(), self.y[self.split.train]
-        weights = _balanced(classes, logits.size(-1)) if self.config.class_weights == "balanced" else None
-        loss = F.cross_entropy(logits, classes, weights)
+        for parameter in self.parameters:
+            parameter.grad = None  # What zero_grad does too, with bookkeeping that costs a hundredth of an epoch.
+        logits = self._training_logits()
+        weights = _balanced(self.classes, logits.size(-1)) if self.config.class_weights == "balanced" else None
+        loss = F.cross_entropy(logits, self.classes, weights)
         with solver_errors():
             loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()

@@ -411,13 +411,13 @@ def sample_arguments(name: str, dtype: torch.dtype, linear: bool) -> tuple:
     graph = ring(5)
     layout = list(graph.pattern.layout)
     inputs, _ = flow_inputs(graph, 3, 0, dtype)
-    keys = leaves(normal(0, 5, 2, 2, 3, dtype=dtype))
+    key, query = leaves(normal(0, 6, 3, dtype=dtype), normal(1, 6, 3, dtype=dtype))
     return {
         "field": lambda: (layout, *inputs, linear),
         "flow": lambda: flow_arguments(graph, dtype, linear, steps=2, memory=1 << 30, keep=True),
         "flow with checkpoints": lambda: flow_arguments(graph, dtype, linear, steps=9, memory=1, keep=True),
         "flow without tape": lambda: flow_arguments(graph, dtype, linear, steps=2, memory=1, keep=False),
-        "attention": lambda: (layout, *keys, inputs[0]),
+        "attention": lambda: (layout, inputs[1], key, query, *leaves(key[:, 0]), inputs[0], 2),
         "spmm": lambda: (layout, inputs[0], inputs[1]),
         "affine": lambda: (layout, inputs[0], *leaves(normal(0, 3, 5, dtype=dtype), normal(1, 3, dtype=dtype))),
         "affine without bias": lambda: (layout, inputs[0], *leaves(normal(0, 3, 5, dtype=dtype)), None),
@@ -504,13 +504,16 @@ def test_operands_that_do_not_belong_together_are_refused(backend: Backend) -> N
                 system(state)
             with pytest.raises(ValueError, match=sentence):
                 integrate(KuramotoDynamics(graph.pattern, couplings, drive, 1.0), state, 1.0, Solver(steps=2))
-        both = normal(1, 4, 2, 2, 3)
-        with pytest.raises(ValueError, match=r"keys and queries must have shape \[4, 2, 2, 3\], got \[4, 1, 2, 3\]"):
-            attention(graph.pattern, both[:, :1], a)
-        with pytest.raises(ValueError, match=r"keys and queries must have shape \[4, 2, 2, 3\], got \[2, 2, 2, 3\]"):
-            attention(graph.pattern, both[:2], a)
-        with pytest.raises(ValueError, match=r"weights must have shape \[8\], got \[3\]"):
-            attention(graph.pattern, both, a[:3])
+        key, bias = normal(1, 4, 3), normal(2, 4)
+        for operands, sentence in [
+            ((x[:2], key, key, bias, a), r"the states must have shape \[4, 3\], got \[2, 3\]"),
+            ((x[:, :2], key, key, bias, a), r"the states must have shape \[4, 3\], got \[4, 2\]"),
+            ((x, key, key[:2], bias, a), r"the query must have shape \[4, 3\], got \[2, 3\]"),
+            ((x, key, key, bias[:2], a), r"the bias must have shape \[4\], got \[2\]"),
+            ((x, key, key, bias, a[:3]), r"weights must have shape \[8\], got \[3\]"),
+        ]:
+            with pytest.raises(ValueError, match=sentence):
+                attention(graph.pattern, *operands, 2)
         with pytest.raises(ValueError, match=r"the dense factor must have shape \[4, 3\], got \[2, 3\]"):
             spmm(graph.pattern, a, x[:2])
         with pytest.raises(ValueError, match=r"values must have shape \[8\], got \[3\]"):

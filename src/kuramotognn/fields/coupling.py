@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kuramotognn.graph import Graph
@@ -111,10 +110,8 @@ class Attention(Adjacency):
     def forward(self, x: Nodes, graph: Graph) -> EdgeWeight:
         """Attention ``[E]`` of states ``x`` ``[N, d]``."""
         check_weights(graph)
-        # One product of twice the width instead of two, there and on the way back.
-        weight, bias = torch.cat([self.key.weight, self.query.weight]), F.pad(self.key.bias, (0, self.width))
-        projected = F.linear(x, weight, bias)
-        return attention(graph.pattern, projected.view(-1, 2, self.heads, self.width // self.heads), graph.weight)
+        key, query = self.key, self.query
+        return attention(graph.pattern, x, key.weight, query.weight, key.bias, graph.weight, self.heads)
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""

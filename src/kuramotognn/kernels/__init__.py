@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from kuramotognn.checks import check_shape
@@ -104,23 +105,33 @@ class CoupledSystem:
         return self.pattern.flow_layout, self.a, x, self.drive, strength
 
 
-def attention(pattern: Pattern, projected: Tensor, weight: EdgeWeight) -> EdgeWeight:
+def attention(
+    pattern: Pattern, x: Nodes, key: Tensor, query: Tensor, bias: Tensor, weight: EdgeWeight, heads: int
+) -> EdgeWeight:
     r"""Scaled dot-product attention over each row's entries, averaged over heads.
 
     Args:
         pattern: who listens to whom.
-        projected: ``[N, 2, H, d_k]`` of every node the keys, with which it listens, and the queries, by which it is
-            listened to.
+        x: ``[N, d]`` states.
+        key: ``[H · d_k, d]`` makes the keys, with which a node listens.
+        query: ``[H · d_k, d]`` makes the queries, by which it is listened to.
+        bias: ``[H · d_k]`` of the keys; one of the queries would shift all scores of a row alike.
         weight: ``[E]`` non-negative factors of the exponentials; an edge of weight zero is absent.
+        heads: the number ``H``.
     """
-    check_shape("keys and queries", projected, (pattern.num_rows, 2, *projected.shape[2:]))
+    check_shape("the states", x, (pattern.num_rows, key.size(1)))
+    check_shape("the query", query, tuple(key.shape))
+    check_shape("the bias", bias, tuple(key.shape[:1]))
     check_shape("weights", weight, (pattern.num_entries,))
-    if projected.dtype == weight.dtype and runs_fused(projected) and _indices_fit(pattern):
+    same_type = x.dtype == key.dtype == query.dtype == bias.dtype == weight.dtype
+    if same_type and runs_fused(x) and _indices_fit(pattern):
         from kuramotognn.kernels import fused
 
-        a: EdgeWeight = fused.attention(pattern.layout, projected, weight)[0]
+        a: EdgeWeight = fused.attention(pattern.layout, x, key, query, bias, weight, heads)[0]
         return a
-    return reference.attention_per_edge(pattern, projected[:, 0], projected[:, 1], weight)
+    shape = (x.size(0), heads, key.size(0) // heads)
+    keys, queries = F.linear(x, key, bias).view(shape), F.linear(x, query).view(shape)
+    return reference.attention_per_edge(pattern, keys, queries, weight)
 
 
 def spmm(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
@@ -159,7 +170,8 @@ def thin(x: Tensor, p: float) -> Tensor:
     if runs_fused(x) and not torch.compiler.is_compiling():
         from kuramotognn.kernels import fused
 
-        return x * fused.kept_or_not(x, p)
+        coins = fused.kept_or_not(x, p)
+        return x * coins if x.requires_grad else coins.mul_(x)
     return x * torch.rand_like(x).ge_(p) / (1 - p)
 
 
@@ -171,7 +183,8 @@ def warm_up(dtype: torch.dtype = torch.float32) -> float:
         return 0.0
     ends = torch.arange(2)
     pattern, ones = Pattern.from_sorted(ends, ends, 2, 2), torch.ones(2, dtype=dtype)
-    a = attention(pattern, x[:, None, None].expand(2, 2, 4, 16), ones)
+    projection = torch.ones(64, 1, dtype=dtype)
+    a = attention(pattern, x, projection, projection, projection[:, 0], ones, 4)
     state = affine(pattern, thin(ones, 0.5), x.t(), None)
     CoupledSystem(pattern, a, state, 1.0).flow(state, [0.1], 1, 1 << 20).sum().backward()  # type: ignore[no-untyped-call]
     with torch.no_grad():

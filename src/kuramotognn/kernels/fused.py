@@ -256,51 +256,80 @@ def _flow_gradient(ctx: Any, call: Call, grad: Tensor | None, _: Tensor | None) 
 flow = _with_gradient(flow_op, _flow_context, _flow_gradient)
 
 
-# Attention over the edges.
+# Attention over the edges, with the projections on both sides of it.
 
 
-def _attention(layout: Sequence[Tensor], projected: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean attention ``[E]`` of keys and queries ``[N, 2, H, d_k]``, and the shares that its gradient needs."""
-    a, shares = cpu.attention(_layout(layout), _array(projected), _array(weight))
-    return torch.from_numpy(a), torch.from_numpy(shares)
+def _attention(
+    layout: Sequence[Tensor], x: Tensor, key: Tensor, query: Tensor, bias: Tensor, weight: Tensor, heads: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean attention ``[E]`` of states ``[N, d]``; keys and queries ``[N, 2, H, d_k]`` and shares, for its gradient."""
+    shape = (x.size(0), 2, heads, key.size(0) // heads)
+    projected = cpu.project(_array(x), _array(key), _array(query)).reshape(shape)
+    a, shares = cpu.attention(_layout(layout), projected, _array(bias), _array(weight))
+    return torch.from_numpy(a), torch.from_numpy(projected), torch.from_numpy(shares)
 
 
 attention_op = _operator(_attention)
 
 
 @attention_op.register_fake
-def _(layout: Sequence[Tensor], projected: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(weight), projected.new_empty(weight.size(0), projected.size(2))
+def _(
+    layout: Sequence[Tensor], x: Tensor, key: Tensor, query: Tensor, bias: Tensor, weight: Tensor, heads: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    projected = x.new_empty(x.size(0), 2, heads, key.size(0) // heads)
+    return torch.empty_like(weight), projected, x.new_empty(weight.size(0), heads)
 
 
 @_operator
 def attention_backward(
-    layout: Sequence[Tensor], projected: Tensor, weight: Tensor, shares: Tensor, grad: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Gradients of ``projected`` and ``weight``."""
-    gradients = cpu.attention_vjp(_layout(layout), _array(projected), _array(weight), _array(shares), _array(grad))
-    return torch.from_numpy(gradients[0]), torch.from_numpy(gradients[1])
+    layout: Sequence[Tensor],
+    x: Tensor,
+    key: Tensor,
+    query: Tensor,
+    weight: Tensor,
+    projected: Tensor,
+    shares: Tensor,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of ``x``, of ``key`` and ``query`` in one piece, of ``bias`` and of ``weight``."""
+    grad_projected, grad_weight = cpu.attention_vjp(
+        _layout(layout), _array(projected), _array(weight), _array(shares), _array(grad)
+    )
+    upstream = grad_projected.reshape(x.size(0), 2 * key.size(0))
+    grad_x, grad_both = cpu.project_vjp(_array(x), _array(key), _array(query), upstream)
+    grad_bias = torch.from_numpy(upstream)[:, : key.size(0)].sum(0)
+    return torch.from_numpy(grad_x), torch.from_numpy(grad_both), grad_bias, torch.from_numpy(grad_weight)
 
 
 @attention_backward.register_fake
 def _(
-    layout: Sequence[Tensor], projected: Tensor, weight: Tensor, shares: Tensor, grad: Tensor
-) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(projected, memory_format=torch.contiguous_format), torch.empty_like(weight)
+    layout: Sequence[Tensor],
+    x: Tensor,
+    key: Tensor,
+    query: Tensor,
+    weight: Tensor,
+    projected: Tensor,
+    shares: Tensor,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    grad_x = torch.empty_like(x, memory_format=torch.contiguous_format)
+    grad_both = key.new_empty(2 * key.size(0), key.size(1))
+    return grad_x, grad_both, key.new_empty(key.size(0)), torch.empty_like(weight)
 
 
-def _attention_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    layout, projected, weight = inputs
-    _save(ctx, layout, projected, weight, output[1])
-    ctx.mark_non_differentiable(output[1])
+def _attention_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    layout, x, key, query, _, weight, _ = inputs
+    _save(ctx, layout, x, key, query, weight, *output[1:])
+    ctx.mark_non_differentiable(*output[1:])
     ctx.set_materialize_grads(False)
 
 
-def _attention_gradient(ctx: Any, call: Call, grad: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
+def _attention_gradient(ctx: Any, call: Call, grad: Tensor | None, *_: Tensor | None) -> tuple[Any, ...]:
     if grad is None:
-        return [None] * LAYOUT, None, None
-    layout, (projected, weight, shares) = _saved(ctx)
-    return [None] * LAYOUT, *call(attention_backward)(layout, projected, weight, shares, grad)
+        return [None] * LAYOUT, *[None] * 6
+    layout, saved = _saved(ctx)
+    grad_x, grad_both, grad_bias, grad_weight = call(attention_backward)(layout, *saved, grad)
+    return [None] * LAYOUT, grad_x, *grad_both.chunk(2), grad_bias, grad_weight, None
 
 
 attention = _with_gradient(attention_op, _attention_context, _attention_gradient)

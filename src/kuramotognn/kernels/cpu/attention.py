@@ -2,20 +2,23 @@
 
 score_ij^l = <k_i^l, q_j^l> / sqrt(d_k);  p_ij^l = w_ij exp(score_ij^l) / sum over row i;  a_ij = mean_l p_ij^l.
 
-Keys and queries lie side by side, as one matrix product makes them. The shares p [E, h] are kept for the adjoint. An
-edge of weight zero is absent: the row maximum is taken where w > 0, so that it cannot push the others into underflow.
+Keys and queries lie side by side, as one matrix product makes them; the keys' bias is added where their row is begun.
+The shares p [E, h] are kept for the adjoint. An edge of weight zero is absent: the row maximum is taken where w > 0, so
+that it cannot push the others into underflow.
 
 Arrays are flat. Loops go over the edges of a row first, then over the heads: rows are short, and leaving a short loop
 costs as much as a few of its turns.
 """
 
 import math
+from functools import cache
 
 import numpy as np
 
+from kuramotognn.kernels.cpu.dense import product
 from kuramotognn.kernels.cpu.elementary import exp
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
-from kuramotognn.kernels.cpu.lanes import four_totals, like, rows, splat, total, unit, where_less
+from kuramotognn.kernels.cpu.lanes import fma, four_totals, like, rows, splat, total, unit, where_less
 from kuramotognn.kernels.cpu.layout import AHEAD, Array, Layout
 from kuramotognn.kernels.cpu.memory import (
     ahead,
@@ -30,14 +33,14 @@ from kuramotognn.kernels.cpu.memory import (
     until_here,
 )
 from kuramotognn.kernels.cpu.team import share, team_for
-from kuramotognn.kernels.cpu.vectors import dot, products, sum_rows
+from kuramotognn.kernels.cpu.vectors import add_scaled, dot, products, sum_rows
 from kuramotognn.kernels.cpu.workspace import workspace
 
 PREFETCHED = 64  # numbers of a row of keys or queries that is needed soon
 
 
 @inner
-def _attention_rows(number, worker, bounds, rowptr, col, both, w, heads, width, scale, lanes, shares, a):
+def _attention_rows(number, worker, bounds, rowptr, col, both, bias, w, heads, width, scale, lanes, shares, a):
     numbers, keys, weight, kept = pointer(lanes), pointer(both), pointer(w), pointer(shares)
     queries, pitch = ahead(keys, heads * width), 2 * heads * width
     lo, hi, longest = bounds[number], bounds[number + 1], 0
@@ -49,6 +52,7 @@ def _attention_rows(number, worker, bounds, rowptr, col, both, w, heads, width, 
     zero, one, mean = both.dtype.type(0), both.dtype.type(1), both.dtype.type(1 / heads)
     for i in range(lo, hi):
         first, count = np.int64(rowptr[i]), np.int64(rowptr[i + 1] - rowptr[i])
+        add_scaled(one, pointer(bias), ahead(keys, np.int64(i) * pitch), heads * width, numbers)
         for head in range(heads):
             put(top, head, both.dtype.type(-np.inf))
             put(norm, head, zero)
@@ -98,7 +102,7 @@ def _four_scores(key, query, width, numbers):
 
 @inner
 def _attention_rows_by_four(
-    number, worker, bounds, rowptr, col, both, w, heads, width, scale, lanes, fours, least, shares, a
+    number, worker, bounds, rowptr, col, both, bias, w, heads, width, scale, lanes, fours, least, shares, a
 ):
     """The same for four heads at a time, in lanes."""
     numbers, four, keys, weight = pointer(lanes), pointer(fours), pointer(both), pointer(w)
@@ -107,9 +111,10 @@ def _attention_rows_by_four(
     for i in range(lo, hi):
         longest = max(longest, rowptr[i + 1] - rowptr[i])
     row = np.empty(4 * longest, both.dtype)
-    scores, kept, zero = pointer(row), pointer(shares), splat(four, 0)
+    scores, kept, zero, one = pointer(row), pointer(shares), splat(four, 0), both.dtype.type(1)
     for i in range(lo, hi):
         first, last = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
+        add_scaled(one, pointer(bias), ahead(keys, np.int64(i) * pitch), heads * width, numbers)
         for head in range(0, heads, 4):
             key, top, norm = ahead(keys, np.int64(i) * pitch + head * width), splat(four, -np.inf), zero
             for e in range(first, last):
@@ -203,22 +208,114 @@ def _attention_vjp_columns(
             sum_rows(first, last, *entries, seen, pitch, out, width, numbers)
 
 
+@part
+def _sum_four_heads(first, last, col, factors, places, heads, dense, pitch, out, width, like):
+    """What `sum_rows` gives for each of four heads in a row, which fill whole lanes, in one pass over the entries."""
+    for t in range(0, width, lane_count(like)):
+        acc0 = acc1 = acc2 = acc3 = splat(like, 0)
+        for e in range(first, last):
+            factor = ahead(factors, np.int64(e if places is None else at(places, e)) * heads)
+            row = ahead(dense, np.int64(at(col, e)) * pitch + t)
+            acc0 = fma(splat(like, at(factor, 0)), lanes_at(row, 0, like), acc0)
+            acc1 = fma(splat(like, at(factor, 1)), lanes_at(row, width, like), acc1)
+            acc2 = fma(splat(like, at(factor, 2)), lanes_at(row, 2 * width, like), acc2)
+            acc3 = fma(splat(like, at(factor, 3)), lanes_at(row, 3 * width, like), acc3)
+        put_lanes(out, t, acc0)
+        put_lanes(out, width + t, acc1)
+        put_lanes(out, 2 * width + t, acc2)
+        put_lanes(out, 3 * width + t, acc3)
+
+
+@inner
+def _attention_vjp_rows_by_four(
+    number,
+    worker,
+    bounds,
+    rowptr,
+    col,
+    both,
+    w,
+    heads,
+    width,
+    scale,
+    lanes,
+    fours,
+    shares,
+    grad_a,
+    grad_score,
+    grad_both,
+    grad_w,
+):
+    """The same for four heads at a time, in lanes."""
+    numbers, four, kept, scores = pointer(lanes), pointer(fours), pointer(shares), pointer(grad_score)
+    queries, pitch = ahead(pointer(both), heads * width), 2 * heads * width
+    mean, zero = both.dtype.type(1 / heads), both.dtype.type(0)
+    for i in range(bounds[number], bounds[number + 1]):
+        first, last = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
+        for head in range(0, heads, 4):
+            average = splat(four, 0)
+            for e in range(first, last):
+                prefetch(queries, np.int64(col[e + AHEAD]) * pitch + head * width, PREFETCHED)
+                average = fma(lanes_at(kept, e * heads + head, four), splat(four, mean * grad_a[e]), average)
+            for e in range(first, last):
+                gradient = lanes_at(kept, e * heads + head, four) * (splat(four, mean * grad_a[e]) - average)
+                put_lanes(scores, e * heads + head, splat(four, scale) * gradient)
+                acc = total(gradient) if head == 0 else grad_w[e] + total(gradient)
+                grad_w[e] = acc if head + 4 < heads else (acc / w[e] if w[e] > 0 else zero)
+            out, seen = ahead(pointer(grad_both), np.int64(i) * pitch + head * width), ahead(queries, head * width)
+            entries = pointer(col), ahead(scores, head), None, heads
+            _sum_four_heads(first, last, *entries, seen, pitch, out, width, numbers)
+
+
+@inner
+def _attention_vjp_columns_by_four(
+    number, worker, bounds, t_rowptr, t_col, t_perm, both, heads, width, lanes, grad_score, grad_both
+):
+    numbers, keys, scores, pitch = pointer(lanes), pointer(both), pointer(grad_score), 2 * heads * width
+    for j in range(bounds[number], bounds[number + 1]):
+        own, first, last = np.int64(j) * pitch + heads * width, np.int64(t_rowptr[j]), np.int64(t_rowptr[j + 1])
+        for head in range(0, heads, 4):
+            for e in range(first, last):
+                prefetch(keys, np.int64(t_col[e + AHEAD]) * pitch + head * width, PREFETCHED)
+            out, seen = ahead(pointer(grad_both), own + head * width), ahead(keys, head * width)
+            entries = pointer(t_col), ahead(scores, head), pointer(t_perm), heads
+            _sum_four_heads(first, last, *entries, seen, pitch, out, width, numbers)
+
+
 @kernel
 def _attend_vjp(team, bounds, by_rows, t_bounds, by_columns):
     share(team, bounds.size - 1, _attention_vjp_rows, (bounds, *by_rows))
     share(team, t_bounds.size - 1, _attention_vjp_columns, (t_bounds, *by_columns))
 
 
-def attention(layout: Layout, both: Array, w: Array) -> tuple[Array, Array]:
-    """(a [E], shares [E, h]) from keys and queries [N, 2, h, d_k] and non-negative w [E]; shares are for the vjp."""
+@kernel
+def _attend_vjp_by_four(team, bounds, by_rows, t_bounds, by_columns):
+    share(team, bounds.size - 1, _attention_vjp_rows_by_four, (bounds, *by_rows))
+    share(team, t_bounds.size - 1, _attention_vjp_columns_by_four, (t_bounds, *by_columns))
+
+
+def project(x: Array, key: Array, query: Array) -> Array:
+    """x [N, d] by key and query [h · d_k, d]: keys, as yet without their bias, and queries, [N, 2 · h · d_k]."""
+    return product(x, np.concatenate((key, query)).T.copy())
+
+
+def project_vjp(x: Array, key: Array, query: Array, grad_both: Array) -> tuple[Array, Array]:
+    """(grad of x, grad of key above that of query) of `project`."""
+    return product(grad_both, np.concatenate((key, query))), product(grad_both, x, transpose_left=True)
+
+
+def attention(layout: Layout, both: Array, bias: Array, w: Array) -> tuple[Array, Array]:
+    """(a [E], shares [E, h]) from keys and queries [N, 2, h, d_k] and non-negative w [E]; shares are for the vjp.
+
+    The keys come without their bias [h · d_k] and are left with it.
+    """
     _, _, heads, width = both.shape
     shares = workspace.empty((layout.size * heads,), both.dtype)
     a = workspace.empty((layout.size,), both.dtype)
     team, shape = team_for(layout.size * heads * width), (heads, width, _scale(both), like(both.dtype))
-    operands = (layout.chunks, layout.rowptr, layout.col, both.reshape(-1), w, *shape)
-    if heads % 4 == 0 and width % unit(both.dtype.type) == 0:
-        least = np.finfo(both.dtype).smallest_subnormal
-        _attend_by_four(team, *operands, rows(np.empty(0, both.dtype), 4), least, shares, a)
+    operands = (layout.chunks, layout.rowptr, layout.col, both.reshape(-1), bias, w, *shape)
+    if _by_four(both):
+        _attend_by_four(team, *operands, *_four(both.dtype), shares, a)
     else:
         _attend(team, *operands, shares, a)
     return a, shares.reshape(-1, heads)
@@ -231,10 +328,24 @@ def attention_vjp(layout: Layout, both: Array, w: Array, shares: Array, grad_a: 
     grad_w, grad_score = workspace.empty(w.shape, w.dtype), workspace.empty((shares.size,), both.dtype)
     lanes = like(both.dtype, 2 if width % (2 * unit(both.dtype.type)) == 0 else 1)
     shape, kept = (heads, width), (shares.reshape(-1), grad_a, grad_score)
-    by_rows = (rowptr, col, both.reshape(-1), w, *shape, _scale(both), lanes, *kept, grad_both, grad_w)
+    by_four = _by_four(both)
+    scaled = (*shape, _scale(both), lanes, *(_four(both.dtype)[:1] if by_four else ()))
+    by_rows = (rowptr, col, both.reshape(-1), w, *scaled, *kept, grad_both, grad_w)
     by_columns = (t_rowptr, t_col, t_perm, both.reshape(-1), *shape, lanes, grad_score, grad_both)
-    _attend_vjp(team_for(layout.size * heads * width), chunks, by_rows, t_chunks, by_columns)
+    run = _attend_vjp_by_four if by_four else _attend_vjp
+    run(team_for(layout.size * heads * width), chunks, by_rows, t_chunks, by_columns)
     return grad_both.reshape(both.shape), grad_w
+
+
+def _by_four(both):
+    """Whether four heads at a time fill whole lanes."""
+    return both.shape[2] % 4 == 0 and both.shape[3] % unit(both.dtype.type) == 0
+
+
+@cache
+def _four(dtype):
+    """What tells kernels how four numbers look like, and the smallest one that is not zero."""
+    return rows(np.empty(0, dtype), 4), np.finfo(dtype).smallest_subnormal
 
 
 def _scale(both):

@@ -139,6 +139,22 @@ def halved(builder, vector):
     return builder.fadd(low, high)
 
 
+def transposed_square(builder, vectors):
+    """As many vectors as each has lanes: the lanes numbered k of all of them, for every k."""
+    size = len(vectors)
+    half = size // 2
+    while half:  # Blocks of `half` lanes change places between vectors that are `half` apart.
+        even = [lane // half % 2 == 0 for lane in range(size)]
+        to_low = [lane if even[lane] else size + lane - half for lane in range(size)]
+        to_high = [lane + half if even[lane] else size + lane for lane in range(size)]
+        pairs = [(k, k + half) for k in range(size) if even[k]]
+        for low, high in pairs:
+            both = vectors[low], vectors[high]
+            vectors[low], vectors[high] = (_picked(builder, *both, lanes) for lanes in (to_low, to_high))
+        half //= 2
+    return vectors
+
+
 def register_sum(builder, value):
     """The registers of lanes added up, in order."""
     vector, *others = registers(builder, value)

@@ -8,7 +8,16 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, register_model
 
-from kuramotognn.kernels.cpu.lanes import UNIT_BYTES, Lanes, halved, lanes_of, register_sum, registers, side_by_side
+from kuramotognn.kernels.cpu.lanes import (
+    UNIT_BYTES,
+    Lanes,
+    halved,
+    lanes_of,
+    register_sum,
+    registers,
+    side_by_side,
+    transposed_square,
+)
 
 LINE_BYTES = 64
 
@@ -198,6 +207,24 @@ def put_lanes(typingctx, numbers, index, value):
         return context.get_dummy_value()
 
     return types.void(numbers, index, value), codegen
+
+
+@intrinsic
+def put_transposed(typingctx, target, target_pitch, source, source_pitch, like):
+    """target = source transposed: squares of the lanes of one register, rows so many numbers (intp) apart."""
+
+    def codegen(context, builder, sig, args):
+        def row(items, pitch, number):
+            return builder.gep(items, [builder.mul(pitch, ir.Constant(pitch.type, number * target.stride))])
+
+        to, to_pitch, start, pitch, _ = args
+        lanes = [_load(context, builder, row(start, pitch, k), like.item) for k in range(like.item.width)]
+        vectors = [vector for value in lanes for vector in registers(builder, value)]
+        for k, vector in enumerate(transposed_square(builder, vectors)):
+            _store(builder, row(to, to_pitch, k), like.item, lanes_of(builder, [vector]))
+        return context.get_dummy_value()
+
+    return types.void(target, types.intp, source, types.intp, like), codegen
 
 
 @intrinsic(prefer_literal=True)

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from kuramotognn.kernels.cpu.dense import transposed
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import fma, like, splat
-from kuramotognn.kernels.cpu.layout import AHEAD, N_CHUNKS, Array, Layout
+from kuramotognn.kernels.cpu.layout import AHEAD, Array, Layout
 from kuramotognn.kernels.cpu.memory import ahead, at, lane_count, lanes_at, pointer, prefetch, put, put_lanes
 from kuramotognn.kernels.cpu.team import share, team_for
 from kuramotognn.kernels.cpu.vectors import add_scaled, dot
@@ -68,26 +69,6 @@ def _sampled_rows(number, worker, bounds, rowptr, col, left, right, width, lanes
 @kernel
 def _sample(team, bounds, *operands):
     share(team, bounds.size - 1, _sampled_rows, (bounds, *operands))
-
-
-@inner
-def _transpose_columns(number, worker, x, out):
-    rows, columns = x.shape
-    for c in range(columns * number // N_CHUNKS, columns * (number + 1) // N_CHUNKS):
-        for r in range(rows):
-            out[c, r] = x[r, c]
-
-
-@kernel
-def _transpose(team, *operands):
-    share(team, N_CHUNKS, _transpose_columns, operands)
-
-
-def transposed(x: Array) -> Array:
-    """x.T, contiguous."""
-    out = workspace.empty(x.shape[::-1], x.dtype)
-    _transpose(team_for(x.size), x, out)
-    return out
 
 
 def spmm(layout: Layout, values: Array, dense: Array) -> Array:
