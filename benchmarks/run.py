@@ -24,6 +24,7 @@ from kuramotognn import KuramotoDynamics, KuramotoGNN, Solver, integrate, load_d
 from kuramotognn.experiments.provenance import provenance
 from kuramotognn.graph import Graph
 from kuramotognn.kernels import use_backend
+from kuramotognn.optim import Adam
 
 RESULTS = Path(__file__).parent / "results"
 REPEATS = {"cora": 9, "pubmed": 3, "pubmed, T = 8": 1, "computers": 5}
@@ -192,7 +193,7 @@ def epochs() -> dict:
 
     def epoch(network: torch.nn.Module, x: object, **options: object) -> Callable[[], None]:
         parameters = list(network.parameters())
-        optimiser = torch.optim.Adam(parameters, lr=0.01, weight_decay=0.05, fused=True)
+        optimiser = Adam(parameters, lr=0.01, weight_decay=0.05)
 
         def run() -> None:
             network.train()

@@ -20,12 +20,13 @@ from kuramotognn.graph import Graph
 from kuramotognn.metrics import measure
 from kuramotognn.models.continuous import ContinuousGNN
 from kuramotognn.models.discrete import DiscreteGNN
+from kuramotognn.optim import Adam
 from kuramotognn.solve import solver_errors
 from kuramotognn.typing import EdgeIndex, Index, Labels, Logits
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "adam": partial(torch.optim.Adam, fused=True),  # Half the time of one small operator after the other.
-    "adamw": partial(torch.optim.AdamW, fused=True),
+    "adam": Adam,
+    "adamw": partial(torch.optim.AdamW, fused=True),  # Half the time of one small operator after the other.
     "adamax": torch.optim.Adamax,
     "adagrad": torch.optim.Adagrad,
     "rmsprop": torch.optim.RMSprop,
