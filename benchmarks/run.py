@@ -218,7 +218,7 @@ def epochs() -> dict:
 
     runs = {"fused": epoch(model, cora.x, nodes=split.train), "its flow alone": flow_alone}
     runs |= {name: epoch(network, dense if "dense" in name else cora.x) for name, network in peer.items()}
-    timings = interleaved(runs, 7, quick={"fused": 15, "its flow alone": 15})
+    timings = interleaved(runs, 11, quick={"fused": 15, "its flow alone": 15})
     tell("epoch", timings)
     return {"nodes": cora.num_nodes, "channels": 64, "steps": 16, "timings": timings}
 

@@ -1,5 +1,7 @@
 """Dropout's coins, thrown for many numbers at once."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
@@ -37,7 +39,13 @@ def _throw(team, *operands):
 def kept_or_not(key: int, p: float, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """1 / (1 - p) with probability 1 - p, and else 0: what dropout multiplies by. `key` has 64 random bits."""
     out = workspace.empty(shape, dtype)
-    bits = np.dtype(f"u{dtype.itemsize}")
-    kept = np.array(1 / (1 - p), dtype).view(bits)[()]
-    _throw(team_for(out.size), np.uint64(key), np.uint64(round(p * 2**32)), kept, out.reshape(-1).view(bits))
+    bits, *odds = _odds(p, dtype)
+    _throw(team_for(out.size), np.uint64(key), *odds, out.reshape(-1).view(bits))
     return out
+
+
+@lru_cache
+def _odds(p, dtype):
+    """The integers that stand for such numbers, how many of 2^32 are rejected, and what stands for a kept one."""
+    bits = np.dtype(f"u{dtype.itemsize}")
+    return bits, np.uint64(round(p * 2**32)), np.array(1 / (1 - p), dtype).view(bits)[()]

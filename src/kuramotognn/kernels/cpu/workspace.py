@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -32,8 +33,7 @@ class Workspace:
 
     def empty(self, shape, dtype):
         """An uninitialised C-contiguous array, aligned to a cache line."""
-        dtype = np.dtype(dtype)
-        size = _rounded(math.prod(shape) * dtype.itemsize)
+        size = _room(shape, dtype)
         with self._lock:
             self._uses += 1
             for found in self._shelves.get(size, ()):
@@ -108,8 +108,10 @@ class _Kept:
         return sys.getrefcount(self.buffer) == FREE
 
 
-def _rounded(size):
-    """A size up to a sixteenth larger: five leading binary digits, then zeros."""
+@lru_cache
+def _room(shape, dtype):
+    """Bytes for such an array, and up to a sixteenth more: five leading binary digits, then zeros."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     step = 1 << max(size.bit_length() - 5, 12)
     return -(-size // step) * step
 
