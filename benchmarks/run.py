@@ -27,7 +27,7 @@ from kuramotognn.kernels import use_backend
 from kuramotognn.optim import Adam
 
 RESULTS = Path(__file__).parent / "results"
-REPEATS = {"cora": 9, "pubmed": 3, "pubmed, T = 8": 1, "computers": 5}
+REPEATS = {"cora": 9, "pubmed": 3, "pubmed, T = 8": 1, "computers": 3}
 """Turns of the flow section, 2 unless said; the larger graphs keep the peers busy for minutes."""
 BRIEF = 250_000_000
 """Edges × channels × steps up to which peers are warmed up and a float64 reference is computed."""
