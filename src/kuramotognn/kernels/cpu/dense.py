@@ -1,6 +1,6 @@
 """Dense matrices: products of which one factor is small, such as the projections of an attention, and transposes.
 
-BLAS takes a tenth longer for these shapes, and does not promise the same bits for every number of threads.
+BLAS is a little slower for these shapes, and does not promise the same bits for every number of threads.
 """
 
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
