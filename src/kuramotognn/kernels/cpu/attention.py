@@ -150,62 +150,43 @@ def _attend_by_four(team, bounds, *operands):
     share(team, bounds.size - 1, _attention_rows_by_four, (bounds, *operands))
 
 
-@inner
-def _attention_vjp_rows(
-    number,
-    worker,
-    bounds,
-    rowptr,
-    col,
-    both,
-    w,
-    heads,
-    width,
-    scale,
-    lanes,
-    shares,
-    grad_a,
-    grad_score,
-    grad_both,
-    grad_w,
-):
-    """grad_score = scale p (g - <p, g>), grad_w = sum over heads of p (g - <p, g>) / w, with g = grad_a / h."""
-    numbers, kept, scores = pointer(lanes), pointer(shares), pointer(grad_score)
-    queries, pitch = ahead(pointer(both), heads * width), 2 * heads * width
-    averages, mean, zero = np.empty(heads, both.dtype), both.dtype.type(1 / heads), both.dtype.type(0)
-    for i in range(bounds[number], bounds[number + 1]):
-        first, last = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        own = np.int64(i) * pitch
-        averages[:] = 0
-        for e in range(first, last):
-            for head in range(heads):
-                averages[head] += at(kept, e * heads + head) * (mean * grad_a[e])
-        for e in range(first, last):
-            prefetch(queries, np.int64(col[e + AHEAD]) * pitch, PREFETCHED)
-            acc = zero
-            for head in range(heads):
-                gradient = at(kept, e * heads + head) * (mean * grad_a[e] - averages[head])
-                acc += gradient
-                put(scores, e * heads + head, scale * gradient)
-            grad_w[e] = acc / w[e] if w[e] > 0 else zero
+@part
+def _score_gradients_one_by_one(first, last, kept, grad_a, w, heads, scale, scores, grad_w):
+    """scores = scale p (g - <p, g>), grad_w = sum over heads of p (g - <p, g>) / w, with g = grad_a / h."""
+    averages, mean, zero = np.zeros(heads, w.dtype), w.dtype.type(1 / heads), w.dtype.type(0)
+    for e in range(first, last):
         for head in range(heads):
-            out, seen = ahead(pointer(grad_both), own + head * width), ahead(queries, head * width)
-            sum_rows(first, last, pointer(col), ahead(scores, head), None, heads, seen, pitch, out, width, numbers)
+            averages[head] += at(kept, e * heads + head) * (mean * grad_a[e])
+    for e in range(first, last):
+        acc = zero
+        for head in range(heads):
+            gradient = at(kept, e * heads + head) * (mean * grad_a[e] - averages[head])
+            acc += gradient
+            put(scores, e * heads + head, scale * gradient)
+        grad_w[e] = acc / w[e] if w[e] > 0 else zero
 
 
-@inner
-def _attention_vjp_columns(
-    number, worker, bounds, t_rowptr, t_col, t_perm, both, heads, width, lanes, grad_score, grad_both
-):
-    numbers, keys, scores, pitch = pointer(lanes), pointer(both), pointer(grad_score), 2 * heads * width
-    for j in range(bounds[number], bounds[number + 1]):
-        own, first, last = np.int64(j) * pitch + heads * width, np.int64(t_rowptr[j]), np.int64(t_rowptr[j + 1])
+@part
+def _score_gradients_by_four(first, last, kept, grad_a, w, heads, scale, four, scores, grad_w):
+    """The same for four heads at a time, in lanes."""
+    mean, zero = w.dtype.type(1 / heads), w.dtype.type(0)
+    for head in range(0, heads, 4):
+        average = splat(four, 0)
         for e in range(first, last):
-            prefetch(keys, np.int64(t_col[e + AHEAD]) * pitch, PREFETCHED)
-        for head in range(heads):
-            out, seen = ahead(pointer(grad_both), own + head * width), ahead(keys, head * width)
-            entries = pointer(t_col), ahead(scores, head), pointer(t_perm), heads
-            sum_rows(first, last, *entries, seen, pitch, out, width, numbers)
+            average = fma(lanes_at(kept, e * heads + head, four), splat(four, mean * grad_a[e]), average)
+        for e in range(first, last):
+            gradient = lanes_at(kept, e * heads + head, four) * (splat(four, mean * grad_a[e]) - average)
+            put_lanes(scores, e * heads + head, splat(four, scale) * gradient)
+            acc = total(gradient) if head == 0 else grad_w[e] + total(gradient)
+            grad_w[e] = acc if head + 4 < heads else (acc / w[e] if w[e] > 0 else zero)
+
+
+@part
+def _score_gradients(first, last, kept, grad_a, w, heads, scale, four, scores, grad_w):
+    if four is None:
+        _score_gradients_one_by_one(first, last, kept, grad_a, w, heads, scale, scores, grad_w)
+    else:
+        _score_gradients_by_four(first, last, kept, grad_a, w, heads, scale, four, scores, grad_w)
 
 
 @part
@@ -226,72 +207,53 @@ def _sum_four_heads(first, last, col, factors, places, heads, dense, pitch, out,
         put_lanes(out, 3 * width + t, acc3)
 
 
+@part
+def _sum_heads(first, last, col, scores, places, heads, dense, pitch, out, width, numbers, four):
+    """out = for every head, the sum over entries of their score times row `col` of dense."""
+    if four is None:
+        for head in range(heads):
+            entries = col, ahead(scores, head), places, heads
+            sum_rows(first, last, *entries, ahead(dense, head * width), pitch, ahead(out, head * width), width, numbers)
+    else:
+        for head in range(0, heads, 4):
+            entries = col, ahead(scores, head), places, heads
+            seen, sums = ahead(dense, head * width), ahead(out, head * width)
+            _sum_four_heads(first, last, *entries, seen, pitch, sums, width, numbers)
+
+
 @inner
-def _attention_vjp_rows_by_four(
-    number,
-    worker,
-    bounds,
-    rowptr,
-    col,
-    both,
-    w,
-    heads,
-    width,
-    scale,
-    lanes,
-    fours,
-    shares,
-    grad_a,
-    grad_score,
-    grad_both,
-    grad_w,
-):
-    """The same for four heads at a time, in lanes."""
-    numbers, four, kept, scores = pointer(lanes), pointer(fours), pointer(shares), pointer(grad_score)
+def _attention_vjp_rows(number, worker, bounds, rowptr, cols, w, scale, shares, grad_a, grad_w, common):
+    """Gradients of the scores, of the weights and of the keys."""
+    both, heads, width, lanes, fours, grad_score, grad_both = common
+    numbers, four, col, scores = pointer(lanes), pointer(fours), pointer(cols), pointer(grad_score)
     queries, pitch = ahead(pointer(both), heads * width), 2 * heads * width
-    mean, zero = both.dtype.type(1 / heads), both.dtype.type(0)
     for i in range(bounds[number], bounds[number + 1]):
         first, last = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        for head in range(0, heads, 4):
-            average = splat(four, 0)
-            for e in range(first, last):
-                prefetch(queries, np.int64(col[e + AHEAD]) * pitch + head * width, PREFETCHED)
-                average = fma(lanes_at(kept, e * heads + head, four), splat(four, mean * grad_a[e]), average)
-            for e in range(first, last):
-                gradient = lanes_at(kept, e * heads + head, four) * (splat(four, mean * grad_a[e]) - average)
-                put_lanes(scores, e * heads + head, splat(four, scale) * gradient)
-                acc = total(gradient) if head == 0 else grad_w[e] + total(gradient)
-                grad_w[e] = acc if head + 4 < heads else (acc / w[e] if w[e] > 0 else zero)
-            out, seen = ahead(pointer(grad_both), np.int64(i) * pitch + head * width), ahead(queries, head * width)
-            entries = pointer(col), ahead(scores, head), None, heads
-            _sum_four_heads(first, last, *entries, seen, pitch, out, width, numbers)
+        for e in range(first, last):
+            prefetch(queries, np.int64(at(col, e + AHEAD)) * pitch, PREFETCHED)
+        _score_gradients(first, last, pointer(shares), grad_a, w, heads, scale, four, scores, grad_w)
+        out = ahead(pointer(grad_both), np.int64(i) * pitch)
+        _sum_heads(first, last, col, scores, None, heads, queries, pitch, out, width, numbers, four)
 
 
 @inner
-def _attention_vjp_columns_by_four(
-    number, worker, bounds, t_rowptr, t_col, t_perm, both, heads, width, lanes, grad_score, grad_both
-):
-    numbers, keys, scores, pitch = pointer(lanes), pointer(both), pointer(grad_score), 2 * heads * width
+def _attention_vjp_columns(number, worker, bounds, t_rowptr, t_cols, t_perm, common):
+    """Gradients of the queries, from those of the scores."""
+    both, heads, width, lanes, fours, grad_score, grad_both = common
+    numbers, four, t_col, scores = pointer(lanes), pointer(fours), pointer(t_cols), pointer(grad_score)
+    keys, pitch = pointer(both), 2 * heads * width
     for j in range(bounds[number], bounds[number + 1]):
-        own, first, last = np.int64(j) * pitch + heads * width, np.int64(t_rowptr[j]), np.int64(t_rowptr[j + 1])
-        for head in range(0, heads, 4):
-            for e in range(first, last):
-                prefetch(keys, np.int64(t_col[e + AHEAD]) * pitch + head * width, PREFETCHED)
-            out, seen = ahead(pointer(grad_both), own + head * width), ahead(keys, head * width)
-            entries = pointer(t_col), ahead(scores, head), pointer(t_perm), heads
-            _sum_four_heads(first, last, *entries, seen, pitch, out, width, numbers)
+        first, last = np.int64(t_rowptr[j]), np.int64(t_rowptr[j + 1])
+        for e in range(first, last):
+            prefetch(keys, np.int64(at(t_col, e + AHEAD)) * pitch, PREFETCHED)
+        out = ahead(pointer(grad_both), np.int64(j) * pitch + heads * width)
+        _sum_heads(first, last, t_col, scores, pointer(t_perm), heads, keys, pitch, out, width, numbers, four)
 
 
 @kernel
-def _attend_vjp(team, bounds, by_rows, t_bounds, by_columns):
-    share(team, bounds.size - 1, _attention_vjp_rows, (bounds, *by_rows))
-    share(team, t_bounds.size - 1, _attention_vjp_columns, (t_bounds, *by_columns))
-
-
-@kernel
-def _attend_vjp_by_four(team, bounds, by_rows, t_bounds, by_columns):
-    share(team, bounds.size - 1, _attention_vjp_rows_by_four, (bounds, *by_rows))
-    share(team, t_bounds.size - 1, _attention_vjp_columns_by_four, (t_bounds, *by_columns))
+def _attend_vjp(team, bounds, by_rows, t_bounds, by_columns, common):
+    share(team, bounds.size - 1, _attention_vjp_rows, (bounds, *by_rows, common))
+    share(team, t_bounds.size - 1, _attention_vjp_columns, (t_bounds, *by_columns, common))
 
 
 def project(x: Array, key: Array, query: Array) -> Array:
@@ -327,13 +289,11 @@ def attention_vjp(layout: Layout, both: Array, w: Array, shares: Array, grad_a: 
     grad_both, heads, width = workspace.empty((both.size,), both.dtype), *both.shape[2:]
     grad_w, grad_score = workspace.empty(w.shape, w.dtype), workspace.empty((shares.size,), both.dtype)
     lanes = like(both.dtype, 2 if width % (2 * unit(both.dtype.type)) == 0 else 1)
-    shape, kept = (heads, width), (shares.reshape(-1), grad_a, grad_score)
-    by_four = _by_four(both)
-    scaled = (*shape, _scale(both), lanes, *(_four(both.dtype)[:1] if by_four else ()))
-    by_rows = (rowptr, col, both.reshape(-1), w, *scaled, *kept, grad_both, grad_w)
-    by_columns = (t_rowptr, t_col, t_perm, both.reshape(-1), *shape, lanes, grad_score, grad_both)
-    run = _attend_vjp_by_four if by_four else _attend_vjp
-    run(team_for(layout.size * heads * width), chunks, by_rows, t_chunks, by_columns)
+    fours = _four(both.dtype)[0] if _by_four(both) else None
+    common = (both.reshape(-1), heads, width, lanes, fours, grad_score, grad_both)
+    by_rows = (rowptr, col, w, _scale(both), shares.reshape(-1), grad_a, grad_w)
+    team = team_for(layout.size * heads * width)
+    _attend_vjp(team, chunks, by_rows, t_chunks, (t_rowptr, t_col, t_perm), common)
     return grad_both.reshape(both.shape), grad_w
 
 
