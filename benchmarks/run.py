@@ -25,6 +25,7 @@ from kuramotognn.experiments.provenance import provenance
 from kuramotognn.graph import Graph
 from kuramotognn.kernels import use_backend
 from kuramotognn.optim import Adam
+from kuramotognn.training import ModeSwitch
 
 RESULTS = Path(__file__).parent / "results"
 REPEATS = {"cora": 9, "pubmed": 3, "pubmed, T = 8": 1, "computers": 3}
@@ -193,17 +194,17 @@ def epochs() -> dict:
     }
 
     def epoch(network: torch.nn.Module, x: object, **options: object) -> Callable[[], None]:
-        parameters = list(network.parameters())
+        parameters, set_training = list(network.parameters()), ModeSwitch(network)
         optimiser = Adam(parameters, lr=0.01, weight_decay=0.05)
 
-        def run() -> None:
-            network.train()
+        def run() -> None:  # As `fit` does it.
+            set_training(True)
             for parameter in parameters:
-                parameter.grad = None  # As `fit` does.
+                parameter.grad = None
             logits = network(x, graph, **options)
             F.cross_entropy(logits if options else logits[split.train], classes).backward()
             optimiser.step()
-            network.eval()
+            set_training(False)
             with torch.no_grad():
                 network(x, graph)
 

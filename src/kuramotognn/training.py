@@ -155,6 +155,29 @@ def accuracy(logits: Logits, y: Labels, nodes: Index) -> float:
     return float((logits[nodes].argmax(dim=-1) == y[nodes]).double().mean())
 
 
+class ModeSwitch:
+    """Puts a model into training or evaluation mode, as ``train()`` and ``eval()`` do, in a fiftieth of their time.
+
+    They ask each module for its children, and on each assignment whether it is a parameter, a module or a buffer: on
+    small graphs a hundredth of an epoch. What the modules are is looked up once. Where one of them has methods of its
+    own for this, they are called.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model, modules = model, list(model.modules())
+        methods = ("train", "eval", "__setattr__")
+        plain = all(getattr(type(module), name) is getattr(nn.Module, name) for module in modules for name in methods)
+        self.attributes = [vars(module) for module in modules] if plain else None
+
+    def __call__(self, training: bool) -> None:
+        """Switch."""
+        if self.attributes is None:
+            self.model.train() if training else self.model.eval()
+        else:
+            for attributes in self.attributes:
+                attributes["training"] = training
+
+
 class _Training:
     """The state of one training between two epochs, and the step from one to the next."""
 
@@ -170,7 +193,7 @@ class _Training:
     ) -> None:
         self.model, self.x, self.edges, self.y, self.split = model, x, edges, y, split
         self.config, self.checkpoints = config, checkpoints
-        self.parameters = list(model.parameters())
+        self.parameters, self.set_training = list(model.parameters()), ModeSwitch(model)
         self.optimiser = OPTIMISERS[config.optimiser](
             self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay
         )
@@ -202,7 +225,7 @@ class _Training:
         )
 
     def _epoch(self) -> EpochMetrics:
-        self.model.train()
+        self.set_training(True)
         for parameter in self.parameters:
             parameter.grad = None  # What zero_grad does too, with bookkeeping that costs a hundredth of an epoch.
         logits = self._training_logits()
@@ -229,7 +252,7 @@ class _Training:
 
     @torch.no_grad()
     def _validate(self, epoch: int, train_loss: float) -> EpochMetrics:
-        self.model.eval()
+        self.set_training(False)
         best: EpochMetrics | None = None
         for time, logits in self._candidates():
             metrics = EpochMetrics(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kuramotognn import Graph
-from kuramotognn.kernels import attention, cpu, use_backend
+from kuramotognn.kernels import attention, use_backend
 from kuramotognn.kernels.reference import attention_per_edge
 from tests.conftest import graphs, ring
 from tests.kernels.comparing import (
@@ -52,17 +52,14 @@ def no_nodes() -> Graph:
     return Graph.from_edge_index(torch.empty(2, 0, dtype=torch.int64), 0, dtype=torch.float64)
 
 
-def of_projected(graph: Graph, key: Tensor, query: Tensor) -> Tensor:
-    """The kernel alone, for keys and queries [N, heads, width] that no projection makes."""
-    both, nothing = torch.stack([key, query], dim=1).numpy(), torch.zeros_like(key[0]).view(-1).numpy()
-    return torch.from_numpy(cpu.attention(graph.pattern.layout.arrays, both, nothing, graph.weight.numpy())[0])
-
-
-def with_scores(shape: tuple[int, int], values: list[float], dtype: torch.dtype) -> Tensor:
-    """Keys or queries [N, heads, width] whose first channel is a value of each node, and whose others are zero."""
-    out = torch.zeros(len(values), *shape, dtype=dtype)
-    out[:, :, 0] = torch.tensor(values, dtype=dtype)[:, None]
-    return out
+def of_scores(graph: Graph, shape: tuple[int, int], keys: list[float], queries: list[float]) -> Tensor:
+    """Attention where the first channel of every head's keys and queries is given, and the others are zero."""
+    heads, width = shape
+    dtype, first = graph.weight.dtype, torch.zeros(heads * width, 2, dtype=graph.weight.dtype)
+    first[::width] = 1
+    of_key, of_query = first * torch.tensor([1, 0], dtype=dtype), first * torch.tensor([0, 1], dtype=dtype)
+    x = torch.tensor([keys, queries], dtype=dtype).t().contiguous()
+    return attention(graph.pattern, x, of_key, of_query, torch.zeros_like(first[:, 0]), graph.weight, heads)
 
 
 @DTYPES
@@ -114,16 +111,14 @@ def test_torch_and_fused_attention_agree(nodes: int) -> None:
 def test_an_absent_edge_of_huge_score_takes_nothing_from_the_others(dtype: torch.dtype, shape: tuple[int, int]) -> None:
     """Node 0 hears 1 (absent) and 2; node 1 hears 2 (absent) only; node 2 hears nobody."""
     graph = Graph.from_edge_index(torch.tensor([[1, 2, 2], [0, 0, 1]]), 3, torch.tensor([0.0, 0.5, 0.0]).to(dtype))
-    key, query = with_scores(shape, [1.0, 1.0, 1.0], dtype), with_scores(shape, [0.0, 1e4, -1e4], dtype)
-    assert of_projected(graph, key, query).tolist() == [0.0, 1.0, 0.0]
+    assert of_scores(graph, shape, [1.0, 1.0, 1.0], [0.0, 1e4, -1e4]).tolist() == [0.0, 1.0, 0.0]
 
 
 @DTYPES
 @KERNELS
 def test_huge_scores_give_the_highest_everything(dtype: torch.dtype, shape: tuple[int, int]) -> None:
     graph = Graph.from_edge_index(torch.tensor([[0, 1, 2], [0, 0, 0]]), 3, dtype=dtype)
-    key, query = with_scores(shape, [1e4, 1e4, 1e4], dtype), with_scores(shape, [1e4, 2e4, -3e4], dtype)
-    assert of_projected(graph, key, query).tolist() == [0.0, 1.0, 0.0]
+    assert of_scores(graph, shape, [1e4, 1e4, 1e4], [1e4, 2e4, -3e4]).tolist() == [0.0, 1.0, 0.0]
 
 
 @DTYPES
@@ -135,31 +130,49 @@ def test_an_absent_edge_has_no_gradient(dtype: torch.dtype, shape: tuple[int, in
     assert [float(tensor.grad.abs().max()) for tensor in inputs if tensor.grad is not None] == [0.0] * 5
 
 
-@DTYPES
-@KERNELS
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_nan_in_a_key_reaches_its_row_and_no_other(dtype: torch.dtype, shape: tuple[int, int], place: int) -> None:
+def with_a_nan_score(
+    dtype: torch.dtype, shape: tuple[int, int], channel: int, *, in_key: bool
+) -> tuple[Graph, list[Tensor]]:
+    """A ring, and projections by which one channel of node 2's key (or query) is infinite where all others' are zero.
+
+    Infinity times zero is not a number, in the scores of one head.
+    """
     graph = ring(6, dtype)
-    key, query = normal(0, 6, *shape, dtype=dtype), normal(1, 6, *shape, dtype=dtype)
-    key[2, place, 1] = float("nan")
-    assert of_projected(graph, key, query).isnan().equal(graph.pattern.row == 2)
+    x, *projections, bias = (operand.to(dtype) for operand in states_and_projections(0, 6, 5, *shape))
+    x[:, 0] = 0
+    x[2, 0] = torch.finfo(dtype).max
+    mine, other = projections if in_key else projections[::-1]
+    mine[channel] = torch.tensor([2, 0, 0, 0, 0], dtype=dtype)
+    other[channel], bias[channel] = 0, 0
+    others = torch.arange(len(mine)) != channel
+    mine[others, 0] = other[others, 0] = 0
+    return graph, [x, *projections, bias]
 
 
 @DTYPES
 @KERNELS
-def test_a_nan_in_a_query_reaches_the_rows_that_look_at_it(dtype: torch.dtype, shape: tuple[int, int]) -> None:
-    graph = ring(6, dtype)
-    key, query = normal(0, 6, *shape, dtype=dtype), normal(1, 6, *shape, dtype=dtype)
-    query[2, 0, 1] = float("nan")
-    looking = (graph.pattern.row == 1) | (graph.pattern.row == 3)
-    assert of_projected(graph, key, query).isnan().equal(looking)
+@pytest.mark.parametrize("head", [0, 1])
+def test_a_nan_score_of_a_key_reaches_its_row_and_no_other(
+    dtype: torch.dtype, shape: tuple[int, int], head: int
+) -> None:
+    graph, operands = with_a_nan_score(dtype, shape, head * shape[1] + 1, in_key=True)
+    a = attention(graph.pattern, *operands, graph.weight, shape[0])
+    assert a.isnan().equal(graph.pattern.row == 2)
+
+
+@DTYPES
+@KERNELS
+def test_a_nan_score_of_a_query_reaches_the_rows_that_look_at_it(dtype: torch.dtype, shape: tuple[int, int]) -> None:
+    graph, operands = with_a_nan_score(dtype, shape, 1, in_key=False)
+    a = attention(graph.pattern, *operands, graph.weight, shape[0])
+    assert a.isnan().equal((graph.pattern.row == 1) | (graph.pattern.row == 3))
 
 
 @KERNELS
 @pytest.mark.parametrize(("dtype", "tiny"), [(torch.float32, 1e-40), (torch.float64, 1e-310)], ids=str)
 def test_rows_of_tiny_weights_still_sum_to_one(dtype: torch.dtype, tiny: float, shape: tuple[int, int]) -> None:
-    graph, keys = ring(4, dtype), torch.zeros(4, *shape, dtype=dtype)
-    a = of_projected(replace(graph, weight=tiny * graph.weight), keys, keys)
+    graph, nothing = ring(4, dtype), [0.0] * 4
+    a = of_scores(replace(graph, weight=tiny * graph.weight), shape, nothing, nothing)
     torch.testing.assert_close(a, torch.full_like(a, 0.5))
 
 

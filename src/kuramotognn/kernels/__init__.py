@@ -64,9 +64,9 @@ class CoupledSystem:
     def __call__(self, x: Nodes) -> Nodes:
         """The velocity at ``x``."""
         if self.fits(x):
-            from kuramotognn.kernels import fused
+            from kuramotognn.kernels.fused import field as fused_field
 
-            value: Nodes = fused.field(*self._operands(x), self.linear)[0]
+            value: Nodes = fused_field(*self._operands(x), self.linear)[0]
             return value
         interaction = reference.diffusion if self.linear else reference.kuramoto_exact
         return self.drive + self.strength * interaction(self.pattern, self.a, x)
@@ -93,11 +93,11 @@ class CoupledSystem:
             steps: how many steps to take.
             memory: bytes that the stored trajectory may take; beyond that states are recomputed.
         """
-        from kuramotognn.kernels import fused
+        from kuramotognn.kernels.fused import flow as fused_flow
 
         operands = self._operands(x0)
         keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in operands[1:])
-        end: Nodes = fused.flow(*operands, self.linear, coefficients, steps, memory, keep)[0]
+        end: Nodes = fused_flow(*operands, self.linear, coefficients, steps, memory, keep)[0]
         return end
 
     def _operands(self, x: Nodes) -> tuple[list[Tensor], Tensor, Tensor, Tensor, Tensor]:
@@ -125,9 +125,9 @@ def attention(
     check_shape("weights", weight, (pattern.num_entries,))
     same_type = x.dtype == key.dtype == query.dtype == bias.dtype == weight.dtype
     if same_type and runs_fused(x) and _indices_fit(pattern):
-        from kuramotognn.kernels import fused
+        from kuramotognn.kernels.fused import attention as fused_attention
 
-        a: EdgeWeight = fused.attention(pattern.layout, x, key, query, bias, weight, heads)[0]
+        a: EdgeWeight = fused_attention(pattern.layout, x, key, query, bias, weight, heads)[0]
         return a
     shape = (x.size(0), heads, key.size(0) // heads)
     keys, queries = F.linear(x, key, bias).view(shape), F.linear(x, query).view(shape)
@@ -139,9 +139,9 @@ def spmm(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     check_shape("values", values, (pattern.num_entries,))
     check_shape("the dense factor", dense, (pattern.num_cols, *dense.shape[1:]))
     if values.dtype == dense.dtype and runs_fused(dense) and _indices_fit(pattern):
-        from kuramotognn.kernels import fused
+        from kuramotognn.kernels.fused import spmm as fused_spmm
 
-        product: Tensor = fused.spmm(pattern.layout, values, dense)
+        product: Tensor = fused_spmm(pattern.layout, values, dense)
         return product
     return reference.spmm(pattern, values, dense)
 
@@ -154,9 +154,9 @@ def affine(pattern: Pattern, values: Tensor, weight: Tensor, bias: Tensor | None
         check_shape("the bias", bias, tuple(weight.shape[:1]))
     same_type = values.dtype == weight.dtype and (bias is None or bias.dtype == weight.dtype)
     if same_type and runs_fused(weight) and _indices_fit(pattern):
-        from kuramotognn.kernels import fused
+        from kuramotognn.kernels.fused import affine as fused_affine
 
-        product: Tensor = fused.affine(pattern.layout, values, weight, bias)
+        product: Tensor = fused_affine(pattern.layout, values, weight, bias)
         return product
     product = reference.spmm(pattern, values, weight.t())
     return product if bias is None else product + bias
@@ -168,9 +168,9 @@ def thin(x: Tensor, p: float) -> Tensor:
     One draw of torch's generator seeds all coins of a call; those of ``F.dropout`` cost more than some flows.
     """
     if runs_fused(x) and not torch.compiler.is_compiling():
-        from kuramotognn.kernels import fused
+        from kuramotognn.kernels.fused import kept_or_not
 
-        coins = fused.kept_or_not(x, p)
+        coins = kept_or_not(x, p)
         return x * coins if x.requires_grad else coins.mul_(x)
     return x * torch.rand_like(x).ge_(p) / (1 - p)
 

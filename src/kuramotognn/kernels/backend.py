@@ -47,12 +47,7 @@ def backend_in_use(device: str | torch.device = "cpu") -> str:
 
 def runs_fused(x: Tensor) -> bool:
     """Whether the fused kernels take this tensor."""
-    return (
-        _chosen != "torch"
-        and x.device.type == "cpu"
-        and x.dtype in (torch.float32, torch.float64)
-        and why_not_fused() is None
-    )
+    return _chosen != "torch" and x.is_cpu and x.dtype in (torch.float32, torch.float64) and why_not_fused() is None
 
 
 def why_not_fused() -> str | None:

@@ -262,10 +262,10 @@ flow = _with_gradient(flow_op, _flow_context, _flow_gradient)
 def _attention(
     layout: Sequence[Tensor], x: Tensor, key: Tensor, query: Tensor, bias: Tensor, weight: Tensor, heads: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean attention ``[E]`` of states ``[N, d]``; keys and queries ``[N, 2, H, d_k]`` and shares, for its gradient."""
-    shape = (x.size(0), 2, heads, key.size(0) // heads)
-    projected = cpu.project(_array(x), _array(key), _array(query)).reshape(shape)
-    a, shares = cpu.attention(_layout(layout), projected, _array(bias), _array(weight))
+    """Mean attention ``[E]`` of states ``[N, d]``; keys and queries ``[N, 2 H d_k]`` and shares, for its gradient."""
+    a, projected, shares = cpu.attention(
+        _layout(layout), _array(x), _array(key), _array(query), _array(bias), _array(weight), heads
+    )
     return torch.from_numpy(a), torch.from_numpy(projected), torch.from_numpy(shares)
 
 
@@ -276,7 +276,7 @@ attention_op = _operator(_attention)
 def _(
     layout: Sequence[Tensor], x: Tensor, key: Tensor, query: Tensor, bias: Tensor, weight: Tensor, heads: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    projected = x.new_empty(x.size(0), 2, heads, key.size(0) // heads)
+    projected = x.new_empty(x.size(0), 2 * key.size(0))
     return torch.empty_like(weight), projected, x.new_empty(weight.size(0), heads)
 
 
@@ -292,13 +292,14 @@ def attention_backward(
     grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of ``x``, of ``key`` and ``query`` in one piece, of ``bias`` and of ``weight``."""
-    grad_projected, grad_weight = cpu.attention_vjp(
-        _layout(layout), _array(projected), _array(weight), _array(shares), _array(grad)
+    operands = (_array(tensor) for tensor in (x, key, query, weight, projected, shares, grad))
+    grad_x, grad_both, grad_bias, grad_weight = cpu.attention_vjp(_layout(layout), *operands)
+    return (
+        torch.from_numpy(grad_x),
+        torch.from_numpy(grad_both),
+        torch.from_numpy(grad_bias),
+        torch.from_numpy(grad_weight),
     )
-    upstream = grad_projected.reshape(x.size(0), 2 * key.size(0))
-    grad_x, grad_both = cpu.project_vjp(_array(x), _array(key), _array(query), upstream)
-    grad_bias = torch.from_numpy(upstream)[:, : key.size(0)].sum(0)
-    return torch.from_numpy(grad_x), torch.from_numpy(grad_both), grad_bias, torch.from_numpy(grad_weight)
 
 
 @attention_backward.register_fake
@@ -411,12 +412,12 @@ def affine_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of ``values`` (empty unless asked for), ``weight`` and bias."""
     arrays, upstream = _layout(layout), _array(grad)
-    grad_weight = cpu.transposed(cpu.spmm_transposed(arrays, _array(values), upstream))
+    grad_weight, grad_bias = cpu.affine_vjp(arrays, _array(values), upstream)
     grad_values = values.new_empty(0)
     if of_values:
         columns = cpu.transposed(_array(weight))
         grad_values = torch.from_numpy(cpu.sampled_product(arrays, upstream, columns))
-    return grad_values, torch.from_numpy(grad_weight), grad.sum(0)
+    return grad_values, torch.from_numpy(grad_weight), torch.from_numpy(grad_bias)
 
 
 @affine_backward.register_fake

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from torch import nn
 
@@ -123,7 +122,7 @@ class ContinuousGNN(nn.Module):
         dynamics = self.field(x0, graph)
         solution = integrate(dynamics, dynamics.start(x0), self.time, self.solver, save_at=save_at)
         self.evaluations = solution.nfe
-        return replace(solution, ys=dynamics.nodes(solution.ys))
+        return Solution(solution.ts, dynamics.nodes(solution.ys), solution.nfe)
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""

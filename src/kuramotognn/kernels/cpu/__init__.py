@@ -1,13 +1,13 @@
 """Fused kernels for CPUs: numba on numpy arrays, compiled on first use and cached on disk."""
 
-from kuramotognn.kernels.cpu.attention import attention, attention_vjp, project, project_vjp
+from kuramotognn.kernels.cpu.attention import attention, attention_vjp
 from kuramotognn.kernels.cpu.chance import kept_or_not
-from kuramotognn.kernels.cpu.dense import product, transposed
+from kuramotognn.kernels.cpu.dense import transposed
 from kuramotognn.kernels.cpu.field import rhs, rhs_vjp
 from kuramotognn.kernels.cpu.flow import flow_backward, flow_forward, integrate_tiles, pull_back_tiles
 from kuramotognn.kernels.cpu.layout import AHEAD, Layout, balanced_chunks
 from kuramotognn.kernels.cpu.plan import FlowPlan, plan_flow
-from kuramotognn.kernels.cpu.sparse import affine, sampled_product, spmm, spmm_transposed
+from kuramotognn.kernels.cpu.sparse import affine, affine_vjp, sampled_product, spmm, spmm_transposed
 from kuramotognn.kernels.cpu.workspace import workspace
 
 
@@ -21,6 +21,7 @@ __all__ = [
     "FlowPlan",
     "Layout",
     "affine",
+    "affine_vjp",
     "attention",
     "attention_vjp",
     "balanced_chunks",
@@ -28,9 +29,6 @@ __all__ = [
     "flow_forward",
     "kept_or_not",
     "plan_flow",
-    "product",
-    "project",
-    "project_vjp",
     "rhs",
     "rhs_vjp",
     "sampled_product",

@@ -11,11 +11,11 @@ costs as much as a few of its turns.
 """
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
-from kuramotognn.kernels.cpu.dense import product
+from kuramotognn.kernels.cpu.dense import Product, multiply, sum_columns, transpose_small
 from kuramotognn.kernels.cpu.elementary import exp
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import fma, four_totals, like, rows, splat, total, unit, where_less
@@ -40,7 +40,9 @@ PREFETCHED = 64  # numbers of a row of keys or queries that is needed soon
 
 
 @inner
-def _attention_rows(number, worker, bounds, rowptr, col, both, bias, w, heads, width, scale, lanes, shares, a):
+def _attention_rows(
+    number, worker, bounds, rowptr, col, both, bias, w, heads, width, scale, lanes, fours, least, shares, a
+):
     numbers, keys, weight, kept = pointer(lanes), pointer(both), pointer(w), pointer(shares)
     queries, pitch = ahead(keys, heads * width), 2 * heads * width
     lo, hi, longest = bounds[number], bounds[number + 1], 0
@@ -141,13 +143,15 @@ def _attention_rows_by_four(
 
 
 @kernel
-def _attend(team, bounds, *operands):
-    share(team, bounds.size - 1, _attention_rows, (bounds, *operands))
-
-
-@kernel
-def _attend_by_four(team, bounds, *operands):
-    share(team, bounds.size - 1, _attention_rows_by_four, (bounds, *operands))
+def _attend(team, projection, fours, bounds, *operands):
+    shape, x, key, query, square, together, both = projection
+    transpose_small(key, square, pointer(together), shape.width)
+    transpose_small(query, square, ahead(pointer(together), key.shape[0]), shape.width)
+    multiply(team, shape, x, together, both)
+    if fours is None:
+        share(team, bounds.size - 1, _attention_rows, (bounds, *operands))
+    else:
+        share(team, bounds.size - 1, _attention_rows_by_four, (bounds, *operands))
 
 
 @part
@@ -251,62 +255,73 @@ def _attention_vjp_columns(number, worker, bounds, t_rowptr, t_cols, t_perm, com
 
 
 @kernel
-def _attend_vjp(team, bounds, by_rows, t_bounds, by_columns, common):
+def _attend_vjp(team, bounds, by_rows, t_bounds, by_columns, common, projection):
     share(team, bounds.size - 1, _attention_vjp_rows, (bounds, *by_rows, common))
     share(team, t_bounds.size - 1, _attention_vjp_columns, (t_bounds, *by_columns, common))
+    grad_both, (of_x, of_weights, x, together, wide, grad_x, grad_weights, grad_bias) = common[-1], projection
+    multiply(team, of_x, grad_both, together, grad_x)
+    multiply(team, of_weights, grad_both, x, grad_weights)
+    sum_columns(team, grad_both, of_x.rows, of_x.depth, grad_bias.size, wide, grad_bias)
 
 
-def project(x: Array, key: Array, query: Array) -> Array:
-    """x [N, d] by key and query [h · d_k, d]: keys, as yet without their bias, and queries, [N, 2 · h · d_k]."""
-    return product(x, np.concatenate((key, query)).T.copy())
+def attention(
+    layout: Layout, x: Array, key: Array, query: Array, bias: Array, w: Array, heads: int
+) -> tuple[Array, Array, Array]:
+    """(a [E], keys and queries [N, 2 · h · d_k], shares [E, h]); all but the first are for the vjp.
 
-
-def project_vjp(x: Array, key: Array, query: Array, grad_both: Array) -> tuple[Array, Array]:
-    """(grad of x, grad of key above that of query) of `project`."""
-    return product(grad_both, np.concatenate((key, query))), product(grad_both, x, transpose_left=True)
-
-
-def attention(layout: Layout, both: Array, bias: Array, w: Array) -> tuple[Array, Array]:
-    """(a [E], shares [E, h]) from keys and queries [N, 2, h, d_k] and non-negative w [E]; shares are for the vjp.
-
-    The keys come without their bias [h · d_k] and are left with it.
+    x [N, d], key and query [h · d_k, d], bias [h · d_k] of the keys, non-negative w [E].
     """
-    _, _, heads, width = both.shape
-    shares = workspace.empty((layout.size * heads,), both.dtype)
-    a = workspace.empty((layout.size,), both.dtype)
-    team, shape = team_for(layout.size * heads * width), (heads, width, _scale(both), like(both.dtype))
-    operands = (layout.chunks, layout.rowptr, layout.col, both.reshape(-1), bias, w, *shape)
-    if _by_four(both):
-        _attend_by_four(team, *operands, *_four(both.dtype), shares, a)
-    else:
-        _attend(team, *operands, shares, a)
-    return a, shares.reshape(-1, heads)
+    (n, channels), all_heads, dtype = x.shape, key.shape[0], x.dtype
+    width, four = all_heads // heads, _four(dtype, heads, all_heads // heads)
+    sizes = n * 2 * all_heads, layout.size * heads, channels * 2 * all_heads
+    (both, shares, together), a = workspace.several(dtype, *sizes), workspace.empty((layout.size,), dtype)
+    shape = Product.of(n, channels, 2 * all_heads, dtype)
+    projection = (shape, x.reshape(-1), key, query, like(dtype), together, both)
+    operands = (layout.rowptr, layout.col, both, bias, w, heads, width, _scale(width, dtype), like(dtype))
+    team = team_for(sizes[0] * channels + layout.size * all_heads)
+    _attend(team, projection, four, layout.chunks, *operands, four, _least(dtype), shares, a)
+    return a, both.reshape(n, 2 * all_heads), shares.reshape(layout.size, heads)
 
 
-def attention_vjp(layout: Layout, both: Array, w: Array, shares: Array, grad_a: Array) -> tuple[Array, Array]:
-    """(grad of keys and queries [N, 2, h, d_k], grad_w [E]) of `attention`."""
+def attention_vjp(
+    layout: Layout, x: Array, key: Array, query: Array, w: Array, both: Array, shares: Array, grad_a: Array
+) -> tuple[Array, Array, Array, Array]:
+    """(grad of x, grad of key above that of query, grad of bias, grad of w) of `attention`."""
     rowptr, col, t_rowptr, t_col, t_perm, chunks, t_chunks = layout[:7]
-    grad_both, heads, width = workspace.empty((both.size,), both.dtype), *both.shape[2:]
-    grad_w, grad_score = workspace.empty(w.shape, w.dtype), workspace.empty((shares.size,), both.dtype)
-    lanes = like(both.dtype, 2 if width % (2 * unit(both.dtype.type)) == 0 else 1)
-    fours = _four(both.dtype)[0] if _by_four(both) else None
-    common = (both.reshape(-1), heads, width, lanes, fours, grad_score, grad_both)
-    by_rows = (rowptr, col, w, _scale(both), shares.reshape(-1), grad_a, grad_w)
-    team = team_for(layout.size * heads * width)
-    _attend_vjp(team, chunks, by_rows, t_chunks, (t_rowptr, t_col, t_perm), common)
-    return grad_both.reshape(both.shape), grad_w
+    (n, channels), (all_heads, heads), dtype = x.shape, (key.shape[0], shares.shape[1]), x.dtype
+    width = all_heads // heads
+    grad_both, grad_score = workspace.several(dtype, both.size, shares.size)
+    shapes = x.shape, (2 * all_heads, channels), (all_heads,), w.shape
+    grad_x, grad_weights, grad_bias, grad_w = (workspace.empty(shape, dtype) for shape in shapes)
+    lanes = like(dtype, 2 if width % (2 * unit(dtype.type)) == 0 else 1)
+    common = (both.reshape(-1), heads, width, lanes, _four(dtype, heads, width), grad_score, grad_both)
+    by_rows = (rowptr, col, w, _scale(width, dtype), shares.reshape(-1), grad_a, grad_w)
+    projection = (
+        Product.of(n, 2 * all_heads, channels, dtype),
+        Product.of(2 * all_heads, n, channels, dtype, transpose_left=True),
+        x.reshape(-1),
+        np.concatenate((key, query)).reshape(-1),
+        like(dtype, 2),
+        grad_x.reshape(-1),
+        grad_weights.reshape(-1),
+        grad_bias,
+    )
+    team = team_for(both.size * channels + layout.size * all_heads)
+    _attend_vjp(team, chunks, by_rows, t_chunks, (t_rowptr, t_col, t_perm), common, projection)
+    return grad_x, grad_weights, grad_bias, grad_w
 
 
-def _by_four(both):
-    """Whether four heads at a time fill whole lanes."""
-    return both.shape[2] % 4 == 0 and both.shape[3] % unit(both.dtype.type) == 0
+@lru_cache(maxsize=64)
+def _four(dtype, heads, width):
+    """What tells kernels how four numbers look like, where four heads at a time fill whole lanes; else None."""
+    return None if heads % 4 or width % unit(dtype.type) else rows(np.empty(0, dtype), 4)
 
 
 @cache
-def _four(dtype):
-    """What tells kernels how four numbers look like, and the smallest one that is not zero."""
-    return rows(np.empty(0, dtype), 4), np.finfo(dtype).smallest_subnormal
+def _least(dtype):
+    """The smallest number that is not zero."""
+    return np.finfo(dtype).smallest_subnormal
 
 
-def _scale(both):
-    return both.dtype.type(1 / math.sqrt(both.shape[3]))
+def _scale(width, dtype):
+    return dtype.type(1 / math.sqrt(width))

@@ -1,7 +1,14 @@
-"""Dense matrices: products of which one factor is small, such as the projections of an attention, and transposes.
+"""Dense matrices, as steps of a kernel: products of which one factor is small, transposes, and sums of columns.
 
-BLAS is a little slower for these shapes, and does not promise the same bits for every number of threads.
+Such as the projections of an attention and their gradients. BLAS is a little slower for these shapes, and does not
+promise the same bits for every number of threads.
 """
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
 
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import fma, like, splat
@@ -63,12 +70,35 @@ def _columns(first, count, a, a_pitch, a_step, b, width, depth, out, lanes):
             _one_row(first, ahead(a, row * a_pitch), a_step, b, width, depth, ahead(out, row * width), lanes)
 
 
+class Product(NamedTuple):
+    """The shape of a product, left [rows, depth] or its transpose by right [depth, width], and how it is shared."""
+
+    rows: int
+    depth: int
+    width: int
+    pitch: int  # numbers from a row of the left factor to the next
+    step: int  # and from a term to the next
+    shares: int
+    wide: Array  # lanes
+    narrow: Array
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def of(cls, rows: int, depth: int, width: int, dtype: np.dtype, *, transpose_left: bool = False) -> "Product":
+        """That of factors without gaps."""
+        pitch, step = (1, rows) if transpose_left else (depth, 1)
+        shares = max(1, min(N_CHUNKS, rows // (ROWS * BLOCKS)))
+        return cls(rows, depth, width, pitch, step, shares, like(dtype, 2), like(dtype))
+
+
 @inner
-def _product_blocks(number, worker, shares, rows, depth, left, pitch, step, right, width, wide, narrow, out):
-    a, b, many, few, blocks = pointer(left), pointer(right), pointer(wide), pointer(narrow), -(-rows // ROWS)
-    for begin in range(0, depth, DEPTH):
+def _product_blocks(number, worker, shape, left, right, out):
+    a, b, many, few = pointer(left), pointer(right), pointer(shape.wide), pointer(shape.narrow)
+    rows, depth, width, pitch, step = shape.rows, shape.depth, shape.width, shape.pitch, shape.step
+    blocks = -(-rows // ROWS)
+    for begin in range(0, max(depth, 1), DEPTH):  # Without terms, too, there is something to be written: zeros.
         first, terms, below = begin == 0, min(DEPTH, depth - begin), ahead(b, begin * width)
-        for block in range(blocks * number // shares, blocks * (number + 1) // shares):
+        for block in range(blocks * number // shape.shares, blocks * (number + 1) // shape.shares):
             top = block * ROWS
             count, factors = min(ROWS, rows - top), ahead(a, top * pitch + begin * step)
             sums, c = ahead(pointer(out), top * width), 0
@@ -86,49 +116,89 @@ def _product_blocks(number, worker, shares, rows, depth, left, pitch, step, righ
                     put(sums, row * width + column, total)
 
 
-@kernel
-def _multiply(team, shares, *operands):
-    share(team, shares, _product_blocks, (shares, *operands))
+@part
+def multiply(team, shape, left, right, out):
+    """out = left @ right, flat arrays of a :class:`Product`."""
+    share(team, shape.shares, _product_blocks, (shape, left, right, out))
 
 
-def product(left: Array, right: Array, *, transpose_left: bool = False) -> Array:
-    """left @ right, or left.T @ right."""
-    depth, width = right.shape
-    rows = left.shape[1] if transpose_left else left.shape[0]
-    out = workspace.empty((rows, width), right.dtype)
-    if depth == 0:
-        out.fill(0)
-    shares = max(1, min(N_CHUNKS, rows // (ROWS * BLOCKS)))
-    steps = (1, rows) if transpose_left else (depth, 1)
-    lanes = like(right.dtype, 2), like(right.dtype)
-    operands = (rows, depth, left.reshape(-1), *steps, right.reshape(-1), width, *lanes, out.reshape(-1))
-    _multiply(team_for(rows * depth * width), shares, *operands)
-    return out
-
-
-@inner
-def _transpose_squares(number, worker, x, lanes, out):
-    """Squares of as many rows and columns as a register has lanes; what is left over at the edges number by number."""
-    rows, columns = x.shape
-    source, target, square = pointer(x), pointer(out), pointer(lanes)
+@part
+def _squares(x, square):
+    """How many it takes to cover a matrix."""
     size = lane_count(square)
+    return -(-x.shape[0] // size) * -(-x.shape[1] // size)
+
+
+@part
+def _transpose_squares(begin, end, x, square, target, pitch):
+    """Squares of as many rows and columns as a register has lanes; what is left over at the edges number by number."""
+    (rows, columns), source, size = x.shape, pointer(x), lane_count(square)
     down, across = -(-rows // size), -(-columns // size)
-    for place in range(down * across * number // STRIPS, down * across * (number + 1) // STRIPS):
+    for place in range(begin, end):
         # Along the shorter side first: its lines are still near when the next squares come by.
         left, top = (place // down, place % down) if rows < columns else (place % across, place // across)
         left, top = left * size, top * size
         if top + size <= rows and left + size <= columns:
             here = ahead(source, top * columns + left)
-            put_transposed(ahead(target, left * rows + top), rows, here, columns, square)
+            put_transposed(ahead(target, left * pitch + top), pitch, here, columns, square)
         else:
             for c in range(left, min(left + size, columns)):
                 for r in range(top, min(top + size, rows)):
-                    put(target, c * rows + r, at(source, r * columns + c))
+                    put(target, c * pitch + r, at(source, r * columns + c))
+
+
+@part
+def transpose_small(x, lanes, target, pitch):
+    """The rows of x.T, `pitch` numbers apart from `target` on, by one thread."""
+    square = pointer(lanes)
+    _transpose_squares(0, _squares(x, square), x, square, target, pitch)
+
+
+@inner
+def _transpose_strip(number, worker, x, lanes, out):
+    square = pointer(lanes)
+    count = _squares(x, square)
+    _transpose_squares(count * number // STRIPS, count * (number + 1) // STRIPS, x, square, pointer(out), x.shape[0])
+
+
+@part
+def transpose(team, x, lanes, out):
+    """out = x.T."""
+    share(team, STRIPS, _transpose_strip, (x, lanes, out))
+
+
+@inner
+def _sum_strip(number, worker, x, rows, pitch, width, lanes, out):
+    numbers, wide = pointer(x), pointer(lanes)
+    # As many sums of as many rows: one long chain of additions would round more.
+    first, some_rows = number * lane_count(wide), int(math.sqrt(rows)) + 1
+    if first + lane_count(wide) <= width:
+        everything = splat(wide, 0)
+        for begin in range(0, rows, some_rows):
+            some = splat(wide, 0)
+            for row in range(begin, min(begin + some_rows, rows)):
+                some = some + lanes_at(numbers, row * pitch + first, wide)
+            everything = everything + some
+        put_lanes(pointer(out), first, everything)
+    else:
+        for column in range(first, width):
+            out[column] = 0
+            for begin in range(0, rows, some_rows):
+                rest = out.dtype.type(0)
+                for row in range(begin, min(begin + some_rows, rows)):
+                    rest += at(numbers, row * pitch + column)
+                out[column] += rest
+
+
+@part
+def sum_columns(team, x, rows, pitch, width, lanes, out):
+    """out [width] = the sums of the first columns of x, flat, whose rows are `pitch` numbers long."""
+    share(team, -(-width // lane_count(pointer(lanes))), _sum_strip, (x, rows, pitch, width, lanes, out))
 
 
 @kernel
 def _transpose(team, *operands):
-    share(team, STRIPS, _transpose_squares, operands)
+    transpose(team, *operands)
 
 
 def transposed(x: Array) -> Array:

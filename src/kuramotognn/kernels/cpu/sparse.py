@@ -1,8 +1,10 @@
 """Products of a sparse matrix whose values change and whose pattern stays."""
 
+from functools import lru_cache
+
 import numpy as np
 
-from kuramotognn.kernels.cpu.dense import transposed
+from kuramotognn.kernels.cpu.dense import sum_columns, transpose
 from kuramotognn.kernels.cpu.jit import inner, kernel, part
 from kuramotognn.kernels.cpu.lanes import fma, like, splat
 from kuramotognn.kernels.cpu.layout import AHEAD, Array, Layout
@@ -57,6 +59,19 @@ def _multiply(team, bounds, *operands):
     share(team, bounds.size - 1, _product_rows, (bounds, *operands))
 
 
+@kernel
+def _map(team, bounds, operands, weight, square, columns):
+    transpose(team, weight, square, columns)
+    share(team, bounds.size - 1, _product_rows, (bounds, *operands))
+
+
+@kernel
+def _map_vjp(team, bounds, operands, columns, square, grad_weight, sums):
+    share(team, bounds.size - 1, _product_rows, (bounds, *operands))
+    transpose(team, columns, square, grad_weight)
+    sum_columns(team, *sums)
+
+
 @inner
 def _sampled_rows(number, worker, bounds, rowptr, col, left, right, width, lanes, out):
     rows, columns, numbers = pointer(left), pointer(right), pointer(lanes)
@@ -73,27 +88,58 @@ def _sample(team, bounds, *operands):
 
 def spmm(layout: Layout, values: Array, dense: Array) -> Array:
     """Y [rows, d] = X @ dense, X sparse with `values` [nnz] and dense [cols, d]."""
-    return _product(layout.chunks, layout.rowptr, layout.col, values, None, dense)
-
-
-def affine(layout: Layout, values: Array, weight: Array, bias: Array | None) -> Array:
-    """Y [rows, d] = X @ weight.T + bias, weight [d, cols]."""
-    return _product(layout.chunks, layout.rowptr, layout.col, values, None, transposed(weight), bias)
+    out = workspace.empty((layout.n, dense.shape[1]), dense.dtype)
+    _multiply(team_for(values.size * dense.shape[1]), layout.chunks, *_forward(layout, values, dense, None, out))
+    return out
 
 
 def spmm_transposed(layout: Layout, values: Array, dense: Array) -> Array:
     """X^T @ dense [rows, d], as [cols, d]."""
-    return _product(layout.t_chunks, layout.t_rowptr, layout.t_col, values, layout.t_perm, dense)
-
-
-def _product(chunks, rowptr, col, values, perm, dense, start=None):
-    width = dense.shape[1]
-    out = workspace.empty((rowptr.size - 1, width), dense.dtype)
-    start = np.zeros(width, dense.dtype) if start is None else start
-    lanes = like(dense.dtype, UNITS), like(dense.dtype)
-    operands = (rowptr, col, values, perm, dense.reshape(-1), width, start, *lanes, out.reshape(-1))
-    _multiply(team_for(values.size * width), chunks, *operands)
+    out = workspace.empty((layout.t_rowptr.size - 1, dense.shape[1]), dense.dtype)
+    _multiply(team_for(values.size * dense.shape[1]), layout.t_chunks, *_backward(layout, values, dense, out))
     return out
+
+
+def affine(layout: Layout, values: Array, weight: Array, bias: Array | None) -> Array:
+    """Y [rows, d] = X @ weight.T + bias, weight [d, cols]."""
+    width, dtype = weight.shape[0], weight.dtype
+    columns, out = workspace.empty(weight.shape[::-1], dtype), workspace.empty((layout.n, width), dtype)
+    operands = _forward(layout, values, columns, bias, out)
+    _map(team_for(values.size * width), layout.chunks, operands, weight, like(dtype), columns)
+    return out
+
+
+def affine_vjp(layout: Layout, values: Array, grad: Array) -> tuple[Array, Array]:
+    """(grad of the weight, grad of the bias) of `affine`."""
+    (rows, width), dtype, cols = grad.shape, grad.dtype, layout.t_rowptr.size - 1
+    columns, grad_weight = workspace.empty((cols, width), dtype), workspace.empty((width, cols), dtype)
+    grad_bias = workspace.empty((width,), dtype)
+    sums = (grad.reshape(-1), rows, width, width, like(dtype, 2), grad_bias)
+    operands = _backward(layout, values, grad, columns)
+    _map_vjp(team_for(values.size * width), layout.t_chunks, operands, columns, like(dtype), grad_weight, sums)
+    return grad_weight, grad_bias
+
+
+def _forward(layout, values, dense, start, out):
+    return _operands(layout.rowptr, layout.col, values, None, dense, start, out)
+
+
+def _backward(layout, values, dense, out):
+    return _operands(layout.t_rowptr, layout.t_col, values, layout.t_perm, dense, None, out)
+
+
+def _operands(rowptr, col, values, perm, dense, start, out):
+    """Of `_product_rows`, but for the bounds of the shares."""
+    width, dtype = dense.shape[1], dense.dtype
+    start = _zeros(width, dtype) if start is None else start
+    lanes = like(dtype, UNITS), like(dtype)
+    return rowptr, col, values, perm, dense.reshape(-1), width, start, *lanes, out.reshape(-1)
+
+
+@lru_cache(maxsize=64)
+def _zeros(count, dtype):
+    """To be read only."""
+    return np.zeros(count, dtype)
 
 
 def sampled_product(layout: Layout, left: Array, right: Array) -> Array:
