@@ -104,9 +104,8 @@ field_op = _operator(_field)
 
 
 @field_op.register_fake
-def _(
-    layout: Sequence[Tensor], a: Tensor, x: Tensor, drive: Tensor, strength: Tensor, linear: bool
-) -> tuple[Tensor, Tensor]:
+def _(*inputs: Any) -> tuple[Tensor, Tensor]:
+    _, _, x, _, _, linear = inputs
     plan = cpu.plan_flow(x.size(0), x.size(1), 1, 1, dtype=_numpy_type(x.dtype))
     gain = x.new_empty(0 if linear else x.size(0) * plan.columns)
     return torch.empty_like(x, memory_format=torch.contiguous_format), gain
@@ -125,9 +124,7 @@ def field_backward(
 
 
 @field_backward.register_fake
-def _(
-    layout: Sequence[Tensor], a: Tensor, x: Tensor, strength: Tensor, gain: Tensor, grad: Tensor, linear: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+def _(layout: Sequence[Tensor], a: Tensor, x: Tensor, strength: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     return torch.empty_like(x, memory_format=torch.contiguous_format), torch.empty_like(a), strength.new_empty(())
 
 
@@ -176,18 +173,8 @@ flow_op = _operator(_flow)
 
 
 @flow_op.register_fake
-def _(
-    layout: Sequence[Tensor],
-    a: Tensor,
-    x0: Tensor,
-    drive: Tensor,
-    strength: Tensor,
-    linear: bool,
-    coefficients: Sequence[float],
-    steps: int,
-    memory: int,
-    keep: bool,
-) -> tuple[Tensor, Tensor]:
+def _(*inputs: Any) -> tuple[Tensor, Tensor]:
+    _, _, x0, _, _, linear, coefficients, steps, memory, keep = inputs
     size = _plan(x0, coefficients, steps, memory, linear).tape_size if keep else 0
     return torch.empty_like(x0, memory_format=torch.contiguous_format), x0.new_empty(size)
 
@@ -219,18 +206,8 @@ def flow_backward(
 
 
 @flow_backward.register_fake
-def _(
-    layout: Sequence[Tensor],
-    a: Tensor,
-    drive: Tensor,
-    strength: Tensor,
-    linear: bool,
-    coefficients: Sequence[float],
-    steps: int,
-    memory: int,
-    tape: Tensor,
-    grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _(layout: Sequence[Tensor], a: Tensor, drive: Tensor, strength: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    *_, grad = rest
     state = torch.empty_like(grad, memory_format=torch.contiguous_format)
     return torch.empty_like(a), state, torch.empty_like(state), strength.new_empty(())
 
@@ -273,9 +250,8 @@ attention_op = _operator(_attention)
 
 
 @attention_op.register_fake
-def _(
-    layout: Sequence[Tensor], x: Tensor, key: Tensor, query: Tensor, bias: Tensor, weight: Tensor, heads: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _(*inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+    _, x, key, _, _, weight, heads = inputs
     projected = x.new_empty(x.size(0), 2 * key.size(0))
     return torch.empty_like(weight), projected, x.new_empty(weight.size(0), heads)
 
@@ -304,14 +280,7 @@ def attention_backward(
 
 @attention_backward.register_fake
 def _(
-    layout: Sequence[Tensor],
-    x: Tensor,
-    key: Tensor,
-    query: Tensor,
-    weight: Tensor,
-    projected: Tensor,
-    shares: Tensor,
-    grad: Tensor,
+    layout: Sequence[Tensor], x: Tensor, key: Tensor, query: Tensor, weight: Tensor, *_: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     grad_x = torch.empty_like(x, memory_format=torch.contiguous_format)
     grad_both = key.new_empty(2 * key.size(0), key.size(1))
