@@ -128,6 +128,18 @@ def test_dropout_has_a_gradient() -> None:
     assert x.grad.equal(out.detach() / 2)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(0,), (1,), (37, 3), (40_001,)], ids=str)
+def test_dropout_is_the_same_with_and_without_a_gradient(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    x = torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    out = []
+    for leaf in (x, x.clone().requires_grad_()):
+        torch.manual_seed(1)
+        out.append(dropout(leaf, 0.3, training=True).detach())
+    assert out[0].equal(out[1])
+    assert out[0][out[0] != 0].equal(x[out[0] != 0] * torch.tensor(1 / 0.7, dtype=dtype))
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_features_that_are_not_finite_get_a_sentence(value: float, sparse: bool) -> None:

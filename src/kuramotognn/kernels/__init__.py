@@ -168,10 +168,9 @@ def thin(x: Tensor, p: float) -> Tensor:
     One draw of torch's generator seeds all coins of a call; those of ``F.dropout`` cost more than some flows.
     """
     if runs_fused(x) and not torch.compiler.is_compiling():
-        from kuramotognn.kernels.fused import kept_or_not
+        from kuramotognn.kernels.fused import thin as fused_thin
 
-        coins = kept_or_not(x, p)
-        return x * coins if x.requires_grad else coins.mul_(x)
+        return fused_thin(x, p)
     return x * torch.rand_like(x).ge_(p) / (1 - p)
 
 

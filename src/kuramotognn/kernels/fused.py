@@ -27,7 +27,7 @@ Call: TypeAlias = Callable[[Operator], Callable[..., Any]]
 
 
 def _array(tensor: Tensor) -> np.ndarray[Any, Any]:
-    return tensor.detach().contiguous().numpy()
+    return (tensor.detach() if tensor.requires_grad else tensor).contiguous().numpy()
 
 
 def _layout(layout: Sequence[Tensor]) -> cpu.Layout:
@@ -421,10 +421,12 @@ affine = _with_gradient(affine_op, _affine_context, _affine_gradient)
 # Dropout.
 
 
-def kept_or_not(x: Tensor, p: float) -> Tensor:
-    """What dropout multiplies ``x`` by, seeded by torch's generator."""
+def thin(x: Tensor, p: float) -> Tensor:
+    """Dropout, its coins seeded by torch's generator."""
     key = int(torch.randint(-(2**63), 2**63 - 1, ()).item()) % 2**64
-    return torch.from_numpy(cpu.kept_or_not(key, p, tuple(x.shape), np.dtype(_numpy_type(x.dtype))))
+    if not x.requires_grad:
+        return torch.from_numpy(cpu.thinned(key, p, _array(x)))
+    return x * torch.from_numpy(cpu.kept_or_not(key, p, tuple(x.shape), np.dtype(_numpy_type(x.dtype))))
 
 
 def _plan(x: Tensor, coefficients: Sequence[float], steps: int, memory: int, linear: bool) -> cpu.FlowPlan:

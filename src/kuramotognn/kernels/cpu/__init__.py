@@ -1,7 +1,7 @@
 """Fused kernels for CPUs: numba on numpy arrays, compiled on first use and cached on disk."""
 
 from kuramotognn.kernels.cpu.attention import attention, attention_vjp
-from kuramotognn.kernels.cpu.chance import kept_or_not
+from kuramotognn.kernels.cpu.chance import kept_or_not, thinned
 from kuramotognn.kernels.cpu.dense import transposed
 from kuramotognn.kernels.cpu.field import rhs, rhs_vjp
 from kuramotognn.kernels.cpu.flow import flow_backward, flow_forward, integrate_tiles, pull_back_tiles
@@ -34,6 +34,7 @@ __all__ = [
     "sampled_product",
     "spmm",
     "spmm_transposed",
+    "thinned",
     "transposed",
     "was_compiled",
     "workspace",

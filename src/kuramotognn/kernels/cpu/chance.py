@@ -20,15 +20,19 @@ def _random_bits(key, number):
 
 
 @inner
-def _throw_share(number, worker, key, rejected, kept, out):
+def _throw_share(number, worker, key, rejected, kept, coins, x, out):
     """Two numbers from each 64 bits; whoever does it, the same bits belong to the same number."""
-    pairs, nothing = (out.size + 1) // 2, out.dtype.type(0)
-    for pair in range(pairs * number // N_CHUNKS, pairs * (number + 1) // N_CHUNKS):
+    pairs, nothing = (out.size + 1) // 2, coins.dtype.type(0)
+    first, last = pairs * number // N_CHUNKS, pairs * (number + 1) // N_CHUNKS
+    for pair in range(first, last):
         bits = _random_bits(key, pair)
         # As integers, which can be chosen without a branch: a processor that guesses coins is wrong half of the time.
-        out[2 * pair] = kept if bits >> np.uint64(32) >= rejected else nothing
+        coins[2 * pair] = kept if bits >> np.uint64(32) >= rejected else nothing
         if 2 * pair + 1 < out.size:
-            out[2 * pair + 1] = kept if bits & np.uint64(0xFFFFFFFF) >= rejected else nothing
+            coins[2 * pair + 1] = kept if bits & np.uint64(0xFFFFFFFF) >= rejected else nothing
+    if x is not None:
+        for place in range(2 * first, min(2 * last, out.size)):
+            out[place] *= x[place]
 
 
 @kernel
@@ -38,9 +42,18 @@ def _throw(team, *operands):
 
 def kept_or_not(key: int, p: float, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """1 / (1 - p) with probability 1 - p, and else 0: what dropout multiplies by. `key` has 64 random bits."""
+    return _thrown(key, p, shape, dtype, None)
+
+
+def thinned(key: int, p: float, x: Array) -> Array:
+    """x times what `kept_or_not` gives."""
+    return _thrown(key, p, x.shape, x.dtype, x.reshape(-1))
+
+
+def _thrown(key, p, shape, dtype, x):
     out = workspace.empty(shape, dtype)
-    bits, *odds = _odds(p, dtype)
-    _throw(team_for(out.size), np.uint64(key), *odds, out.reshape(-1).view(bits))
+    flat, (bits, rejected, kept) = out.reshape(-1), _odds(p, dtype)
+    _throw(team_for(out.size), np.uint64(key), rejected, kept, flat.view(bits), x, flat)
     return out
 
 

@@ -18,8 +18,9 @@ from kuramotognn.kernels.cpu.team import share, team_for
 from kuramotognn.kernels.cpu.workspace import workspace
 
 ROWS = 6  # taken at once: with two vectors of each, all registers but four hold sums
-DEPTH = 128  # terms of a sum that are added before the next rows come by; as many rows of the right factor stay near
-BLOCKS = 5  # of rows in a share, at least: they find the same part of the right factor near
+DEPTH = 80  # terms of a sum that are added before the next rows come by; as many rows of the right factor stay near
+BLOCKS = 5  # of rows in a share: they find the same part of the right factor near
+EVEN = 4  # shares for each thread, at least; of fewer, one thread might get one more than the others
 STRIPS = 16  # of a matrix to be transposed: few, for where they meet, threads write to the same lines
 
 
@@ -71,14 +72,13 @@ def _columns(first, count, a, a_pitch, a_step, b, width, depth, out, lanes):
 
 
 class Product(NamedTuple):
-    """The shape of a product, left [rows, depth] or its transpose by right [depth, width], and how it is shared."""
+    """The shape of a product: left [rows, depth] or its transpose by right [depth, width]."""
 
     rows: int
     depth: int
     width: int
     pitch: int  # numbers from a row of the left factor to the next
     step: int  # and from a term to the next
-    shares: int
     wide: Array  # lanes
     narrow: Array
 
@@ -87,18 +87,17 @@ class Product(NamedTuple):
     def of(cls, rows: int, depth: int, width: int, dtype: np.dtype, *, transpose_left: bool = False) -> "Product":
         """That of factors without gaps."""
         pitch, step = (1, rows) if transpose_left else (depth, 1)
-        shares = max(1, min(N_CHUNKS, rows // (ROWS * BLOCKS)))
-        return cls(rows, depth, width, pitch, step, shares, like(dtype, 2), like(dtype))
+        return cls(rows, depth, width, pitch, step, like(dtype, 2), like(dtype))
 
 
 @inner
-def _product_blocks(number, worker, shape, left, right, out):
+def _product_blocks(number, worker, shares, shape, left, right, out):
     a, b, many, few = pointer(left), pointer(right), pointer(shape.wide), pointer(shape.narrow)
     rows, depth, width, pitch, step = shape.rows, shape.depth, shape.width, shape.pitch, shape.step
     blocks = -(-rows // ROWS)
     for begin in range(0, max(depth, 1), DEPTH):  # Without terms, too, there is something to be written: zeros.
         first, terms, below = begin == 0, min(DEPTH, depth - begin), ahead(b, begin * width)
-        for block in range(blocks * number // shape.shares, blocks * (number + 1) // shape.shares):
+        for block in range(blocks * number // shares, blocks * (number + 1) // shares):
             top = block * ROWS
             count, factors = min(ROWS, rows - top), ahead(a, top * pitch + begin * step)
             sums, c = ahead(pointer(out), top * width), 0
@@ -119,7 +118,10 @@ def _product_blocks(number, worker, shape, left, right, out):
 @part
 def multiply(team, shape, left, right, out):
     """out = left @ right, flat arrays of a :class:`Product`."""
-    share(team, shape.shares, _product_blocks, (shape, left, right, out))
+    shares = min(N_CHUNKS, shape.rows // (ROWS * BLOCKS))
+    if shares < EVEN * team.threads:
+        shares = team.threads
+    share(team, shares, _product_blocks, (shares, shape, left, right, out))
 
 
 @part

@@ -3,11 +3,11 @@
 import math
 import mmap
 import os
-import sys
 import threading
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate
+from sys import getrefcount
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Workspace:
         with self._lock:
             self._uses += 1
             for found in self._shelves.get(size, ()):
-                if found.is_free():
+                if getrefcount(found.buffer) == FREE:
                     break
             else:
                 found = self._added(size)
@@ -46,10 +46,9 @@ class Workspace:
 
     def several(self, dtype, *sizes):
         """Flat arrays in one piece of memory, each aligned to a cache line."""
-        line = 64 // np.dtype(dtype).itemsize
-        starts = [0, *accumulate(-(-size // line) * line for size in sizes)]
-        whole = self.empty((starts[-1],), dtype)
-        return [whole[start : start + size] for start, size in zip(starts, sizes, strict=False)]
+        total, pieces = _pieces(dtype, sizes)
+        whole = self.empty(total, dtype)
+        return [whole[piece] for piece in pieces]
 
     def renew_lock(self):
         """A child may have been forked while another thread of its parent held the lock."""
@@ -88,7 +87,7 @@ class Workspace:
         for kept in self.buffers:
             if retained <= wanted:
                 return
-            if kept.is_free():
+            if getrefcount(kept.buffer) == FREE:
                 retained -= kept.buffer.size
                 self._shelves[kept.size].remove(kept)
 
@@ -103,10 +102,6 @@ class _Kept:
         self.buffer, self.size, self.used = _fresh(size + align), size, 0
         self.skip = -self.buffer.ctypes.data % align
 
-    def is_free(self):
-        """Whether no array made from it is left."""
-        return sys.getrefcount(self.buffer) == FREE
-
 
 @lru_cache
 def _room(shape, dtype):
@@ -114,6 +109,14 @@ def _room(shape, dtype):
     size = math.prod(shape) * np.dtype(dtype).itemsize
     step = 1 << max(size.bit_length() - 5, 12)
     return -(-size // step) * step
+
+
+@lru_cache
+def _pieces(dtype, sizes):
+    """The shape of what holds arrays of these sizes, and where in it each of them is."""
+    line = 64 // np.dtype(dtype).itemsize
+    starts = [0, *accumulate(-(-size // line) * line for size in sizes)]
+    return (starts[-1],), [slice(start, start + size) for start, size in zip(starts, sizes, strict=False)]
 
 
 def _fresh(size):
@@ -128,6 +131,6 @@ def _fresh(size):
 
 
 _sample = _Kept(0)
-FREE = sys.getrefcount(_sample.buffer)  # References to a free buffer: its keeper's, and maybe the counting call's.
+FREE = getrefcount(_sample.buffer)  # References to a free buffer: its keeper's, and maybe the counting call's.
 workspace = Workspace()
 os.register_at_fork(after_in_child=workspace.renew_lock)
