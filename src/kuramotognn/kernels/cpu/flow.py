@@ -243,10 +243,10 @@ def _backward_tile(
     for segment in range(segments - 1, -1, -1):
         steps, states = min(plan.segment, plan.steps - segment * plan.segment), own_tape
         if again:
-            # Recomputed from its checkpoint, in what is left of the room: state, features, slopes, tape.
-            state = ahead(scratch, (3 * planes(kind) + between) * n)
-            features = ahead(state, n)
-            states = ahead(features, (2 * planes(kind) + between) * n)
+            # Recomputed from its checkpoint. State, features and slopes lie where the way back has its query and
+            # sources, which are made anew: that memory is in the caches. Behind it lies the tape.
+            state, features = scratch, ahead(scratch, n)
+            states = ahead(scratch, (3 * planes(kind) + between) * n)
             _copy(n, ahead(own_tape, segment * n), state)
             _run_forward(
                 steps,

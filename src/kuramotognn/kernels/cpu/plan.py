@@ -98,8 +98,11 @@ class FlowPlan(NamedTuple):
 
     @property
     def backward_rows(self) -> int:
-        """Scratch rows per node on the way back: query, sources twice, mus; with checkpoints, a segment's forward."""
-        again = 0 if self.keeps_all else 1 + self.forward_rows + self.tape_rows(self.segment)
+        """Scratch rows per node on the way back: query, sources twice, mus; with checkpoints, a segment's tape.
+
+        A segment is recomputed in the room of the former, which its state and `forward_rows` never exceed.
+        """
+        again = 0 if self.keeps_all else self.tape_rows(self.segment)
         return 3 * self.planes + self.stages - 1 + again
 
     @property
