@@ -36,9 +36,9 @@ def _table(head: list[str], rows: list[list[str]]) -> list[str]:
     return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
 
 
-def _ratio(row: dict[str, Any]) -> str:
+def _ratio(row: dict[str, Any], digits: int = 1) -> str:
     low, high = row["ratio_range"]
-    return f"{row['ratio']:.1f}× [{low:.1f}, {high:.1f}]"
+    return f"{row['ratio']:.{digits}f}× [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def _flow(result: dict[str, Any], _: Path) -> list[str]:
@@ -106,17 +106,15 @@ def _epoch(result: dict[str, Any], _: Path) -> list[str]:
 
 
 def _depth(result: dict[str, Any], _: Path) -> list[str]:
-    rows = [[name, f"{row['seconds']:.2f} s", _ratio(row)] for name, row in result["hundred_steps"].items()]
+    rows = [[name, f"{row['seconds']:.2f} s", _ratio(row, 2)] for name, row in result["hundred_steps"].items()]
     deep = result["thousand_steps"]
     again = deep["timings"]["deep"]
-    low, high = again["ratio_range"]
     return [
         "## Depth on PubMed, d = 128",
         "",
         *_table(["100 steps, forward + backward", "time", "ratio"], rows),
         "",
-        f"1000 steps: {again['seconds']:.1f} s, {again['ratio']:.2f} [{low:.2f}, {high:.2f}] times ten runs of 100 steps "
-        "with everything kept, turn by turn; "
+        f"1000 steps: {again['seconds']:.1f} s, {_ratio(again, 2)} ten runs of 100 steps with everything kept, turn by turn; "
         f"{deep['first_seconds']:.1f} s the first time, in memory not touched before; "
         f"{deep['bytes_above_data'] / 1e9:.2f} GB above the data. (Kept, they would take 20 GB.)",
     ]
