@@ -242,20 +242,14 @@ def depth() -> dict:
         return {}
     work = workloads.load("pubmed")
     hundred = work.shortened(10.0)
-    timings = interleaved(
-        {
-            "everything kept": lambda: forward_and_backward(
-                hundred, lambda a, x, o: ours(hundred, a, x, o, memory=1 << 40)
-            ),
-            "checkpoints": lambda: forward_and_backward(
-                hundred, lambda a, x, o: ours(hundred, a, x, o, memory=1 << 30)
-            ),
-            "checkpoints, least memory": lambda: forward_and_backward(
-                hundred, lambda a, x, o: ours(hundred, a, x, o, memory=1)
-            ),
-        },
-        7,
-    )
+
+    def train(memory: int) -> Callable[[], object]:
+        return lambda: forward_and_backward(hundred, lambda a, x, o: ours(hundred, a, x, o, memory=memory))
+
+    kept = {"everything kept": train(1 << 40)}
+    timings = interleaved(kept | {"checkpoints": train(1 << 30)}, 11)
+    least = "checkpoints, least memory"
+    timings[least] = interleaved(kept | {least: train(1)}, 3)[least]
     tell("depth, 100 steps", timings)
     return {"hundred_steps": timings, "thousand_steps": _thousand_steps()}
 
@@ -279,7 +273,7 @@ train(0.1)()
 with memory_watch() as peak:
     first = once(deep)
 hundred()
-timings = interleaved({"kept": lambda: [hundred() for _ in range(10)], "deep": deep}, 3, warm=True)
+timings = interleaved({"kept": lambda: [hundred() for _ in range(10)], "deep": deep}, 4, warm=True)
 print("measured", run.json.dumps({"timings": timings, "first_seconds": first, "bytes_above_data": peak[0]}))
 """
     root = Path(__file__).parent.parent
