@@ -114,7 +114,7 @@ def _depth(result: dict[str, Any], _: Path) -> list[str]:
         "",
         *_table(["100 steps, forward + backward", "time", "ratio"], rows),
         "",
-        f"1000 steps: {again['seconds']:.1f} s, {_ratio(again, 2)} ten runs of 100 steps with everything kept; "
+        f"1000 steps: {again['seconds']:.1f} s, {_ratio(again, 2)} twenty runs of 50 steps with everything kept; "
         f"{deep['first_seconds']:.1f} s the first time, in memory not touched before; "
         f"{deep['bytes_above_data'] / 1e9:.2f} GB above the data. (Kept, they would take 20 GB.)",
     ]

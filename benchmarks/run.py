@@ -255,7 +255,10 @@ def depth() -> dict:
 
 
 def _thousand_steps() -> dict[str, object]:
-    """In a process of its own, so that its peak memory is its own: once by themselves, then beside what is kept."""
+    """In a process of its own, so that its peak memory is its own: once by themselves, then beside what is kept.
+
+    That is fifty steps twenty times: the memory of more steps and that of a thousand would push each other out.
+    """
     import subprocess
 
     code = """
@@ -268,12 +271,12 @@ def train(time, **options):
     work = pubmed.shortened(time)
     return lambda: run.forward_and_backward(work, lambda a, x, o: run.ours(work, a, x, o, **options))
 
-deep, hundred = train(100.0), train(10.0, memory=1 << 40)
+deep, fifty = train(100.0), train(5.0, memory=1 << 40)
 train(0.1)()
 with memory_watch() as peak:
     first = once(deep)
-hundred()
-timings = interleaved({"kept": lambda: [hundred() for _ in range(10)], "deep": deep}, 4, warm=True)
+fifty()
+timings = interleaved({"kept": lambda: [fifty() for _ in range(20)], "deep": deep}, 4, warm=True)
 print("measured", run.json.dumps({"timings": timings, "first_seconds": first, "bytes_above_data": peak[0]}))
 """
     root = Path(__file__).parent.parent
