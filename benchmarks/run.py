@@ -281,7 +281,7 @@ def kept():  # Results are dropped, for their memory is used again.
         fifty()
 
 fifty()
-timings = interleaved({"kept": kept, "deep": deep}, 4, warm=True)
+timings = interleaved({"kept": kept, "deep": deep}, 3, warm=True)
 print("measured", run.json.dumps({"timings": timings, "first_seconds": first, "bytes_above_data": peak[0]}))
 """
     root = Path(__file__).parent.parent
