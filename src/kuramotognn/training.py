@@ -156,7 +156,7 @@ def accuracy(logits: Logits, y: Labels, nodes: Index) -> float:
 
 
 class ModeSwitch:
-    """Puts a model into training or evaluation mode, as ``train()`` and ``eval()`` do, in a fiftieth of their time.
+    """Puts a model into training or evaluation mode, as ``train()`` and ``eval()`` do, with less bookkeeping.
 
     They ask each module for its children, and on each assignment whether it is a parameter, a module or a buffer: on
     small graphs a hundredth of an epoch. What the modules are is looked up once. Where one of them has methods of its

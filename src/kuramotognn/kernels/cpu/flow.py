@@ -244,7 +244,7 @@ def _backward_tile(
         steps, states = min(plan.segment, plan.steps - segment * plan.segment), own_tape
         if again:
             # Recomputed from its checkpoint. State, features and slopes lie where the way back has its query and
-            # sources, which are made anew: that memory is in the caches. Behind it lies the tape.
+            # sources, which it makes anew; behind them lies the tape.
             state, features = scratch, ahead(scratch, n)
             states = ahead(scratch, (3 * planes(kind) + between) * n)
             _copy(n, ahead(own_tape, segment * n), state)

@@ -60,13 +60,13 @@ def _multiply(team, bounds, *operands):
 
 
 @kernel
-def _map(team, bounds, operands, weight, square, columns):
+def _affine(team, bounds, operands, weight, square, columns):
     transpose(team, weight, square, columns)
     share(team, bounds.size - 1, _product_rows, (bounds, *operands))
 
 
 @kernel
-def _map_vjp(team, bounds, operands, columns, square, grad_weight, sums):
+def _affine_vjp(team, bounds, operands, columns, square, grad_weight, sums):
     share(team, bounds.size - 1, _product_rows, (bounds, *operands))
     transpose(team, columns, square, grad_weight)
     sum_columns(team, *sums)
@@ -105,7 +105,7 @@ def affine(layout: Layout, values: Array, weight: Array, bias: Array | None) -> 
     width, dtype = weight.shape[0], weight.dtype
     columns, out = workspace.empty(weight.shape[::-1], dtype), workspace.empty((layout.n, width), dtype)
     operands = _forward(layout, values, columns, bias, out)
-    _map(team_for(values.size * width), layout.chunks, operands, weight, like(dtype), columns)
+    _affine(team_for(values.size * width), layout.chunks, operands, weight, like(dtype), columns)
     return out
 
 
@@ -116,7 +116,7 @@ def affine_vjp(layout: Layout, values: Array, grad: Array) -> tuple[Array, Array
     grad_bias = workspace.empty((width,), dtype)
     sums = (grad.reshape(-1), rows, width, width, like(dtype, 2), grad_bias)
     operands = _backward(layout, values, grad, columns)
-    _map_vjp(team_for(values.size * width), layout.t_chunks, operands, columns, like(dtype), grad_weight, sums)
+    _affine_vjp(team_for(values.size * width), layout.t_chunks, operands, columns, like(dtype), grad_weight, sums)
     return grad_weight, grad_bias
 
 
