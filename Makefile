@@ -2,18 +2,23 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+INSTALLED := $(VENV)/.ready
+READY := $(VENV)/.kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow lint format bench bench-simulate results results-table figures clean
+.PHONY: help train test test-slow lint format bench bench-simulate results results-table figures wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-$(READY): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $(INSTALLED) && touch $(READY)
+
+$(READY): $(INSTALLED) setup.py $(wildcard csrc/*) # Installing compiles the kernels; afterwards only changes do.
+	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $(READY)
 
 train: $(READY) ## Train KuramotoGNN on the embedded Cora and show the result
@@ -35,6 +40,7 @@ format: $(READY) ## Put the code in order
 	$(BIN)/ruff format .
 
 bench: $(READY) ## Measure the engine against what others run (10 minutes; leave the machine alone)
+	$(BIN)/python -m pip install --quiet numba==0.68.1
 	$(BIN)/python -W ignore -m benchmarks.run
 
 bench-simulate: $(READY) ## Measure the simulator against other packages (some minutes; leave the machine alone)
@@ -64,5 +70,8 @@ figures: $(READY) ## Draw the pictures of the README and of docs/ from results/
 	$(BIN)/python tools/draw_spread.py
 	$(BIN)/python tools/draw_dynamics.py
 
-clean: ## Remove .venv and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+wheel: $(READY) ## Build a wheel in dist/ and check it in a clean environment (some minutes)
+	$(BIN)/python tools/check_wheel.py
+
+clean: ## Remove .venv, what was built, and caches
+	rm -rf $(VENV) build dist src/kuramotognn/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

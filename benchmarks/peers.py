@@ -13,7 +13,7 @@ from torchdiffeq import odeint
 
 from benchmarks.workloads import STEP
 from kuramotognn.graph import Graph, Pattern
-from kuramotognn.kernels.reference import attention_per_edge
+from kuramotognn.kernels.attention.reference import attention_per_edge
 
 FieldFunction = Callable[[Tensor], Tensor]
 
@@ -51,8 +51,8 @@ class LocalOrder(torch.autograd.Function):
         sin, cos = torch.sin(x), torch.cos(x)
         transpose = csr(pattern.transposed, a[pattern.transpose])
         turn = u * radius * torch.cos(phi - x)
-        pull = u * torch.sin(phi - x) / radius.clamp_min(1e-12)
-        g_sin, g_cos = pull * a_sin, pull * a_cos
+        stretch = u * torch.sin(phi - x) / radius.clamp_min(1e-12)
+        g_sin, g_cos = stretch * a_sin, stretch * a_cos
         grad_x = transpose @ turn - turn + cos * (transpose @ g_sin) - sin * (transpose @ g_cos)
         grad_a = (
             edge_products(pattern, turn, x) + edge_products(pattern, g_sin, sin) + edge_products(pattern, g_cos, cos)

@@ -16,16 +16,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks import peers, roofline, workloads
+from benchmarks import older, peers, roofline, workloads
 from benchmarks.report import write_report
 from benchmarks.timing import interleaved, once
 from benchmarks.workloads import STEP, Workload
-from kuramotognn import KuramotoDynamics, KuramotoGNN, Solver, integrate, load_dataset, random_per_class
-from kuramotognn.experiments.provenance import provenance
+from kuramotognn import KuramotoGNN, Solver, integrate, load_dataset, random_per_class
+from kuramotognn.fields import CoupledDynamics, Couplings
 from kuramotognn.graph import Graph
-from kuramotognn.kernels import use_backend
-from kuramotognn.optim import Adam
-from kuramotognn.training import ModeSwitch
+from kuramotognn.kernels import layout, use_backend
+from kuramotognn.runs.provenance import provenance
 
 RESULTS = Path(__file__).parent / "results"
 REPEATS = {"cora": 9, "pubmed": 3, "pubmed, T = 8": 1, "computers": 3}
@@ -37,7 +36,7 @@ BRIEF = 250_000_000
 def ours(work: Workload, a: Tensor, x: Tensor, omega: Tensor, **options: object) -> Tensor:
     """The flow by this library."""
     solver = Solver("euler", steps=work.steps, **options)
-    return integrate(KuramotoDynamics(work.graph.pattern, a, omega, 1.0), x, work.time, solver).final
+    return integrate(CoupledDynamics(Couplings(work.graph.pattern, a), omega, 1.0), x, work.time, solver).final
 
 
 def forward_and_backward(work: Workload, flow: Callable[[Tensor, Tensor, Tensor], Tensor]) -> tuple[Tensor, ...]:
@@ -139,7 +138,7 @@ def forwards() -> dict:
     for name in workloads.available():
         work = workloads.load(name)
         per_edge, products = peers.per_edge(work.graph, work.a), peers.three_products(work.graph, work.a)
-        dynamics = KuramotoDynamics(work.graph.pattern, work.a, work.x, 1.0)
+        dynamics = CoupledDynamics(Couplings(work.graph.pattern, work.a), work.x, 1.0)
         few, repeats = {"ogbn-arxiv": (2, 1), "computers": (4, 2)}.get(name, (10, 3))
         large, short = name in ("ogbn-arxiv", "computers"), work.shortened(few * STEP)
         with torch.no_grad():
@@ -173,7 +172,7 @@ def forwards() -> dict:
             "forward": stepping,
             "forward_steps": few,
             "roofline": limit,
-            "moving": roofline.moving(work, few),
+            "sparse_product": roofline.sparse_product(work),
             "roofline_share_of_field": limit["seconds"] / field["fused"]["seconds"],
             "roofline_share_of_step": limit["seconds"] / per_step,
         }
@@ -199,17 +198,15 @@ def epochs() -> dict:
     }
 
     def epoch(network: torch.nn.Module, x: object, **options: object) -> Callable[[], None]:
-        parameters, set_training = list(network.parameters()), ModeSwitch(network)
-        optimiser = Adam(parameters, lr=0.01, weight_decay=0.05)
+        optimiser = torch.optim.Adam(network.parameters(), lr=0.01, weight_decay=0.05, fused=True)
 
         def run() -> None:  # As `fit` does it.
-            set_training(True)
-            for parameter in parameters:
-                parameter.grad = None
+            network.train()
+            optimiser.zero_grad()
             logits = network(x, graph, **options)
             F.cross_entropy(logits if options else logits[split.train], classes).backward()
             optimiser.step()
-            set_training(False)
+            network.eval()
             with torch.no_grad():
                 network(x, graph)
 
@@ -220,7 +217,7 @@ def epochs() -> dict:
     def flow_alone() -> None:
         a, x = work.a.detach().requires_grad_(), work.x.detach().requires_grad_()
         solver = Solver("euler", steps=16)
-        y = integrate(KuramotoDynamics(graph.pattern, a, x, 1.0), x, 8.0, solver).final
+        y = integrate(CoupledDynamics(Couplings(graph.pattern, a), x, 1.0), x, 8.0, solver).final
         torch.autograd.grad(y, (a, x), work.upstream)
 
     runs = {"fused": epoch(model, cora.x, nodes=split.train), "its flow alone": flow_alone}
@@ -337,7 +334,7 @@ def locality() -> dict:
         for label, order in orders.items():
             position = torch.from_numpy(np.argsort(order))
             graph = Graph.from_edge_index(position[work.graph.edge_index], n)
-            graph.pattern.__dict__["flow_layout"] = graph.pattern.layout  # Keep this order, whatever the size.
+            graph.pattern.derived["flow_layout"] = layout.layout(graph.pattern)  # Keep this order, whatever the size.
             moved = workloads.make(name, graph, work.x.size(1), 0.5)
             runs[label] = candidates(moved)["fused"]
         runs["renumbered by the engine"] = candidates(work.shortened(0.5))["fused"]
@@ -353,6 +350,8 @@ SECTIONS = {  # What takes milliseconds first; peers that fill all memory last: 
     "growth": growth,
     "locality": locality,
     "flow": flows,
+    "older": older.compare,
+    "first_gradient": older.first_gradient,
 }
 
 

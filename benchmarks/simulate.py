@@ -24,8 +24,8 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from benchmarks.roofline import copy_bandwidth
 from benchmarks.timing import interleaved, memory_watch, once
-from kuramotognn.experiments.provenance import provenance
-from kuramotognn.kernels.cpu.workspace import workspace
+from kuramotognn.kernels.memory import pool
+from kuramotognn.runs.provenance import provenance
 from kuramotognn.simulate import Frequencies, Oscillators, random_network, simulate, small_world, transition
 
 RESULTS = Path(__file__).parent / "results"
@@ -179,7 +179,7 @@ def scale() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     for n in (1000, 10_000, 100_000, 1_000_000, 10_000_000):
         steps = max(1, 1_000_000 // n)
-        workspace.clear()  # What earlier runs left would not be counted.
+        pool.free.clear()  # What earlier runs left would not be counted.
         with memory_watch() as growth:
             start, model = rng.uniform(-np.pi, np.pi, n), Oscillators(frequencies=rng.normal(size=n))
             out["all to all"][n] = _step(model, start, "rk4", "float64", steps)
@@ -223,7 +223,7 @@ def draw_transition() -> dict[str, Any]:
         "provenance": provenance(),
     }
     (RESULTS / "transition.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    from kuramotognn.simulate.figures import draw_transition
+    from kuramotognn.plots.simulation_plots import draw_transition
 
     draw_transition(curve, Path(__file__).parent.parent / "docs" / "images" / "transition.png")
     return {key: record[key] for key in ("largest difference away from K_c",)}

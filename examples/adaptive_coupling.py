@@ -1,7 +1,7 @@
-"""Couplings that learn: edges inside two communities hold, edges between them fade.
+"""Adaptive couplings separate two groups: couplings inside a group stay, couplings between the groups decay.
 
-Two groups with their own rhythms share one densely connected graph. At a fixed coupling they pull each other together;
-with adaptive couplings the edges between them, whose phases disagree, wear off, and each group keeps its rhythm.
+Two groups with different natural frequencies share one complete graph. With fixed couplings all nodes synchronise. With
+adaptive couplings those between the groups, whose phases differ, decay, and each group keeps its own frequency.
 """
 
 import torch

@@ -1,17 +1,17 @@
-"""Oscillators on a small-world network: how few shortcuts are enough for them to fall into step?
+"""Oscillators on a small-world network: synchrony grows with the share of rewired edges.
 
 Run it with ``python examples/synchronisation.py``; it draws ``synchronisation.png`` and ``synchronisation.gif``.
 """
 
 import numpy as np
 
+from kuramotognn.plots.simulation_plots import animate, draw_order
 from kuramotognn.simulate import Frequencies, Oscillators, simulate, small_world
-from kuramotognn.simulate.figures import animate, draw_order
 
 
 def main() -> None:
     frequencies = Frequencies("normal", width=0.3)
-    print("shortcuts  mean order r")
+    print("rewired    mean order r")
     for probability in (0.0, 0.05, 0.2, 1.0):
         ring = small_world(300, 6, probability, np.random.default_rng(0))
         run = simulate(Oscillators(graph=ring, coupling=0.5, frequencies=frequencies), 100.0)

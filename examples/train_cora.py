@@ -1,4 +1,4 @@
-"""Train KuramotoGNN on the embedded Cora, and use its flow as a layer in a model of one's own."""
+"""Train KuramotoGNN on the embedded Cora, and use Kuramoto layers in your own model."""
 
 import torch
 from torch import Tensor, nn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from kuramotognn import Graph
+from kuramotognn.cli import main
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("default")
@@ -36,6 +38,27 @@ def ring(num_nodes: int, dtype: torch.dtype = torch.float64) -> Graph:
     return Graph.from_edge_index(
         torch.stack([torch.cat([here, there]), torch.cat([there, here])]), num_nodes, dtype=dtype
     )
+
+
+@pytest.fixture
+def assert_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[list[str], str], None]:
+    """Checks that a command line is refused with one sentence and exit code 2, and leaves no file behind."""
+
+    def check(arguments: list[str], sentence: str) -> None:
+        monkeypatch.chdir(tmp_path)
+        assert main(arguments) == 2
+        error = capsys.readouterr().err
+        assert sentence in error
+        assert error.startswith("kuramotognn: ")
+        assert error.count("\n") == 1
+        assert not list(tmp_path.iterdir()), "nothing is left behind"
+
+    return check
+
+
+Refused = Callable[[list[str], str], None]
 
 
 @pytest.fixture(scope="session")

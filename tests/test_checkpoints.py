@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ def checkpoint(value: float) -> Checkpoint:
     return Checkpoint({"w": torch.full((3, 2), value), "step": torch.tensor(value)}, {"epoch": value})
 
 
-def test_round_trip_keeps_every_bit(tmp_path: Path) -> None:
+def test_write_and_read_are_exact(tmp_path: Path) -> None:
     tensors = {"a": torch.randn(4, 5), "b": torch.tensor(3, dtype=torch.int64), "c": torch.get_rng_state()}
     facts = {"loss": 0.1 + 0.2, "names": ["ω"]}
     write_tensors(tmp_path / "x.safetensors", tensors, facts)
@@ -18,6 +20,19 @@ def test_round_trip_keeps_every_bit(tmp_path: Path) -> None:
     assert found_facts == facts
     assert found.keys() == tensors.keys()
     assert all(found[name].equal(tensors[name]) for name in tensors)
+
+
+def test_the_same_content_gives_the_same_bytes(tmp_path: Path) -> None:
+    tensors = {"b": torch.ones(2), "a": torch.zeros(3)}
+    for name in ("one", "two"):
+        write_tensors(tmp_path / name, tensors, {"z": 1, "a": [2.5]})
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    script = (
+        "import sys, torch; from pathlib import Path; from kuramotognn.checkpoints import write_tensors;"
+        "write_tensors(Path(sys.argv[1]), {'b': torch.ones(2), 'a': torch.zeros(3)}, {'z': 1, 'a': [2.5]})"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "three")], check=True)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "three").read_bytes()
 
 
 def test_the_last_two_are_kept(tmp_path: Path) -> None:
@@ -35,7 +50,7 @@ def test_the_last_two_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "text"])
-def test_a_corrupted_checkpoint_gives_way_to_the_one_before(tmp_path: Path, damage: str) -> None:
+def test_a_corrupted_checkpoint_is_skipped(tmp_path: Path, damage: str) -> None:
     folder = CheckpointFolder(tmp_path)
     folder.save(20, checkpoint(20))
     folder.save(40, checkpoint(40))
@@ -49,10 +64,10 @@ def test_a_corrupted_checkpoint_gives_way_to_the_one_before(tmp_path: Path, dama
     (sentence,) = folder.rejected
     assert sentence.startswith("checkpoint-000040.safetensors is corrupted")
     assert sentence.endswith("the one before it is used")
-    assert (tmp_path / "checkpoint-000040.corrupted").exists(), "set aside, not deleted"
+    assert (tmp_path / "checkpoint-000040.corrupted").exists(), "renamed, not deleted"
 
 
-def test_a_missing_file_gets_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"model\.safetensors is missing"):
         read_tensors(tmp_path / "model.safetensors")
 

@@ -1,4 +1,4 @@
-"""The examples that take seconds are run, and what they show is checked."""
+"""The examples that take seconds are run, and their numbers are checked."""
 
 import runpy
 from pathlib import Path
@@ -9,7 +9,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def table(name: str, capsys: pytest.CaptureFixture[str]) -> list[list[float]]:
-    """The numbers that an example prints, a row a line."""
+    """The numbers that an example prints, one row per line."""
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     lines = capsys.readouterr().out.splitlines()[1:]
     return [[float(word) for word in line.replace(",", " ").split() if word[-1].isdigit()] for line in lines]
@@ -20,7 +20,7 @@ def test_phase_lag(capsys: pytest.CaptureFixture[str]) -> None:
     for _, order, frequency, predicted in rows[:-1]:
         assert order > 0.99
         assert frequency == pytest.approx(predicted, abs=2e-3)
-    assert rows[-1][1] < 0.3, "beyond π/2 neighbours repel"
+    assert rows[-1][1] < 0.3, "no synchrony beyond π/2"
 
 
 def test_delay(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,7 +34,7 @@ def test_delay(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_adaptive_coupling(capsys: pytest.CaptureFixture[str]) -> None:
     fixed, *adaptive = table("adaptive_coupling", capsys)
-    assert fixed[3] == pytest.approx(fixed[4], abs=0.01), "fixed couplings hold the groups together"
+    assert fixed[3] == pytest.approx(fixed[4], abs=0.01), "fixed couplings synchronise the groups"
     for _, inside, between, first, second in adaptive:
         assert inside > 0.95
         assert abs(between) < 0.3

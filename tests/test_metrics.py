@@ -9,7 +9,7 @@ pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, ma
 
 
 @given(pairs)
-def test_against_counting_by_hand(cases: list[tuple[int, int]]) -> None:
+def test_measures_equal_their_definitions(cases: list[tuple[int, int]]) -> None:
     truth, guess = (torch.tensor(part) for part in zip(*cases, strict=True))
     confusion = confusion_matrix(guess, truth, 4)
     for i in range(4):
@@ -30,7 +30,7 @@ def test_against_counting_by_hand(cases: list[tuple[int, int]]) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=30))
-def test_roc_auc_against_all_pairs(cases: list[tuple[int, bool]]) -> None:
+def test_roc_auc_equals_the_mean_over_all_pairs(cases: list[tuple[int, bool]]) -> None:
     scores, positive = (torch.tensor(part) for part in zip(*cases, strict=True))
     wins = [
         1.0 if good > bad else 0.5 if good == bad else 0.0
@@ -42,7 +42,7 @@ def test_roc_auc_against_all_pairs(cases: list[tuple[int, bool]]) -> None:
     assert roc_auc(scores.double(), positive) == expected
 
 
-def test_two_classes_have_a_roc_auc_and_more_do_not() -> None:
+def test_roc_auc_is_for_two_classes_only() -> None:
     logits, y = torch.tensor([[2.0, 0.0], [0.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 1, 0])
     assert measure(logits, y, torch.arange(3)) == {
         "macro_f1": pytest.approx((2 / 3 + 2 / 3) / 2),

@@ -3,12 +3,11 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
 from torch_geometric.nn.models import GCN
 
 from kuramotognn import EpochMetrics, Graph, KuramotoGNN, Solver, SolverError, Split, TrainingConfig, fit, predict
 from kuramotognn.checkpoints import CheckpointFolder
-from kuramotognn.training import OPTIMISERS, ModeSwitch, _balanced, accuracy
+from kuramotognn.training import OPTIMISERS, _balanced, accuracy
 
 NODES = 60
 
@@ -28,7 +27,7 @@ def problem() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Split]:
 
 def make_model(**options: object) -> KuramotoGNN:
     torch.manual_seed(0)
-    settings = {"time": 2.0, "heads": 2, "dropout": 0.3, "solver": Solver(steps=4)} | options
+    settings = {"time": 2.0, "heads": 2, "input_dropout": 0.0, "dropout": 0.3, "solver": Solver(steps=4)} | options
     return KuramotoGNN(6, 8, 3, **settings)  # type: ignore[arg-type]
 
 
@@ -55,33 +54,6 @@ def test_ties_are_broken_by_loss_and_first_comes_first() -> None:
     assert metrics(0.8, 0.9).better_than(metrics(0.8, 1.0))
     assert not metrics(0.8, 1.0).better_than(metrics(0.8, 1.0))
     assert not metrics(0.7, 0.1).better_than(metrics(0.8, 1.0))
-
-
-class Frozen(nn.BatchNorm1d):
-    """Stays in evaluation mode, as people freeze statistics."""
-
-    def train(self, mode: bool = True) -> "Frozen":
-        super().train(False)
-        return self
-
-
-@pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("decoder", [None, nn.Sequential(Frozen(8), nn.Linear(8, 3))], ids=["plain", "own method"])
-def test_mode_is_switched_as_torch_does(training: bool, decoder: nn.Module | None) -> None:
-    model, other = make_model(), make_model()
-    if decoder is not None:
-        model.decoder = other.decoder = decoder
-    ModeSwitch(model)(not training)
-    ModeSwitch(model)(training)
-    switched = [module.training for module in model.modules()]
-    assert switched == [module.training for module in other.train(training).modules()]
-    assert model.training == training
-
-
-def test_mode_of_a_compiled_model_is_that_of_what_it_compiles() -> None:
-    model = make_model()
-    ModeSwitch(torch.compile(model, backend="aot_eager"))(False)  # type: ignore[arg-type]
-    assert not any(module.training for module in model.modules())
 
 
 def test_test_nodes_have_no_say(problem) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from kuramotognn.diagnostics import Profile, is_oversmoothing
-from kuramotognn.diagnostics.pictures import comparison_panels
-from kuramotognn.panels import Panel, draw
+from kuramotognn.plots.panels import Panel, draw
+from kuramotognn.plots.profile_plots import comparison_panels
 
 ROOT = Path(__file__).parent.parent
 DOCS, IMAGES = ROOT / "docs", ROOT / "docs" / "images"

@@ -11,8 +11,9 @@ from pathlib import Path
 import torch
 from matplotlib.figure import Figure
 
-from kuramotognn import Graph, KuramotoDynamics, RandomWalk, Solver, integrate, load_dataset
-from kuramotognn.panels import save_figure
+from kuramotognn import Graph, RandomWalk, Solver, integrate, load_dataset
+from kuramotognn.fields import CoupledDynamics, Couplings
+from kuramotognn.plots.style import save_figure
 
 OUT = Path(__file__).parent.parent / "docs" / "images" / "spread.svg"
 TIME, CHANNELS = 100.0, 16
@@ -26,7 +27,7 @@ def main() -> None:
     times = [0.0, *(TIME * (k + 1) / 100 for k in range(100))]
 
     def flow(omega: torch.Tensor, scale: float) -> list[float]:
-        dynamics = KuramotoDynamics(graph.pattern, a, scale * omega, 1.0)
+        dynamics = CoupledDynamics(Couplings(graph.pattern, a), scale * omega, 1.0)
         states = integrate(dynamics, scale * x0, TIME, Solver("rk4", step_size=0.25), save_at=times).ys / scale
         return states.std(dim=1).mean(dim=1).tolist()
 

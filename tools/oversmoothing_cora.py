@@ -17,7 +17,7 @@ from torch_geometric.nn import GAT, GCN, GCN2Conv, GraphSAGE
 
 from kuramotognn import GRAND, KuramotoGNN, Solver, is_oversmoothing, load_dataset, normalise_features
 from kuramotognn import oversmoothing_profile as profile_of
-from kuramotognn.experiments.provenance import provenance
+from kuramotognn.runs.provenance import provenance
 
 OUT = Path(__file__).parent.parent / "results" / "oversmoothing-cora.json"
 SEEDS, LAYERS, CHANNELS, TIME = range(5), 64, 64, 100.0

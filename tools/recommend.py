@@ -1,6 +1,6 @@
 """Make what studies found the recommended settings of their model and data set: `python tools/recommend.py STUDY...`.
 
-What differs from the defaults is written to src/kuramotognn/experiments/recommended/DATASET/MODEL.toml, with how it was
+What differs from the defaults is written to src/kuramotognn/config/recommended/DATASET/MODEL.toml, with how it was
 found.
 """
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import tomli_w
 
-from kuramotognn.experiments.config import flatten, nest, read_toml, resolve
-from kuramotognn.experiments.tuning import BEST
-from kuramotognn.files import write_atomically
+from kuramotognn.atomic_write import write_atomically
+from kuramotognn.config.resolve import flatten, nest, read_toml, resolve
+from kuramotognn.sweeps.tuning import BEST
 
 FOLDER = Path(__file__).parent.parent / "src" / "kuramotognn" / "experiments" / "recommended"
 

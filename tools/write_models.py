@@ -4,55 +4,85 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kuramotognn.models.registry import MODELS
-from kuramotognn.models.settings import ModelInfo
+from kuramotognn.cli.models import facts
+from kuramotognn.models.registry import MODELS, ModelInfo
 
-PAGE = Path(__file__).parent.parent / "docs" / "models.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "models.md"
 
 INTRODUCTION = """\
 # Models
 
-Written by `python tools/write_models.py` from the registry; `kuramotognn models` prints it, `kuramotognn models NAME`
-tells about one model. A model is chosen by one word, `kuramotognn train --model grand-l`, or by its constructor in
-Python. Its settings are the constructor's keywords, `--model.time 8`, or `time = 8` in the table `[model]` of a file.
+A model is chosen by one word, `kuramotognn train --model grand-l`, or by its constructor in Python. Its settings are
+the constructor's keywords: `--model.time 8` on the command line, `time = 8` in the table `[model]` of a file.
+`kuramotognn models NAME` prints what this page says about one model.
 
-All take the same inputs: dense or sparse features, weighted edges, batches of graphs, isolated nodes. In the equations
-`A` holds the couplings `a_ij` (attention, rows sum to one), `x(0)` is the encoder's output, `N` counts nodes, `E`
-edges, `d` channels. Flows are decoded by an affine map; models without a flow ignore the solver.
+All models take the same inputs: dense or sparse features, weighted edges, batches of graphs, isolated nodes. In the
+equations `A` holds the couplings `a_ij` (attention; rows sum to one), `x(0)` is the encoder's output, `N` counts nodes,
+`E` edges, `d` channels. A linear decoder turns the final state of a flow into logits.
 
-An isolated node has no couplings: it keeps its natural frequency in the Kuramoto models and decays in the GRAND models,
+An isolated node has no couplings. It keeps its natural frequency in the Kuramoto models and decays in the GRAND models,
 whose equations have `α(A − I)x`.
 
-The sources of `grand++` are the training nodes and no others: `fit` tells the model which they are, and they are saved
-with its parameters. No label enters, only the nodes' encoded features. It is therefore a model of one fixed graph.
+The sources of `grand++` are the training nodes, which `fit` sets; they are saved with the parameters. No label enters,
+only the encoded features of these nodes. It is therefore a model of one fixed graph.
+
+`python tools/write_models.py` writes this page from the registry.
+"""
+OWN = """\
+## Add your own equation
+
+An equation of the Kuramoto family is one class. Its `forward` gets the natural frequencies, the couplings and the
+coupling strength, and returns a function `f(t, x)`:
+
+```python
+{example}```
+
+The flow, its gradients, the encoder and the decoder come with it. The parameters of the constructor, with their types,
+defaults and descriptions, are the settings. Use it in Python, `KuramotoGNN(1433, 64, 7, equation=SecondHarmonic(0.3))`,
+or from the command line without touching the package:
+
+```sh
+kuramotognn train --model examples/own_equation.py:SecondHarmonic --model.second 0.3
+```
+
+Any torch module works in the same way if it is called as `model(x, edge_index)` and its constructor takes
+`in_channels`, `out_channels` and typed parameters. A package adds models by entry points in the group
+`kuramotognn.models`. For a model of this library, add the class, a line in `models/registry.py` and its facts in
+`models/models.toml`.
+
+A model file is a program: only use files that you trust.
 """
 
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([INTRODUCTION, _overview(), *(_section(info) for info in MODELS.values())])
+    example = (ROOT / "examples" / "own_equation.py").read_text(encoding="utf-8")
+    own = OWN.format(example=example)
+    return "\n".join([INTRODUCTION, _overview(), own, *(_section(info) for info in MODELS.values())])
 
 
 def _overview() -> str:
-    rows = [f"| [{info.name}](#{_anchor(info.name)}) | {info.equation} | {info.use} |" for info in MODELS.values()]
+    rows = [f"| [{info.name}](#{_anchor(info.name)}) | {info.formula} | {info.use} |" for info in MODELS.values()]
     return "\n".join(["| model | equation | when to use it |", "|---|---|---|", *rows, ""])
 
 
 def _section(info: ModelInfo) -> str:
-    facts = {
-        "Equation": f"`{info.equation}`",
-        "Python": f"`{info.python()}`",
+    told = facts(info)
+    lines = {
+        "Equation": f"`{info.formula}`",
+        "Python": f"`{told['python']}`",
         "Reference": info.reference,
         "Cost": info.cost,
         "Use": info.use,
         "Fused kernels": info.fused,
     }
-    settings = [f"| `{each.name}` | {each.default} | {each.description} |" for each in info.parameters()]
+    settings = [f"| `{each['name']}` | {each['default']} | {each['what']} |" for each in told["settings"]]
     return "\n".join(
         [
             f"## {info.name}",
             "",
-            *(f"- {name}: {fact}" for name, fact in facts.items()),
+            *(f"- {name}: {fact}" for name, fact in lines.items()),
             "",
             "| setting | default | what |",
             "|---|---|---|",

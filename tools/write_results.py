@@ -6,23 +6,23 @@ import re
 import sys
 from pathlib import Path
 
-from kuramotognn.experiments.catalogue import experiments
-from kuramotognn.experiments.charts import charts
-from kuramotognn.experiments.records import Records
-from kuramotognn.experiments.report import front_page, to_markdown
-from kuramotognn.experiments.tables import ExperimentResult, experiment_result
-from kuramotognn.files import write_atomically
+from kuramotognn.atomic_write import write_atomically
+from kuramotognn.reports.experiment_charts import charts
+from kuramotognn.reports.report import front_page, to_markdown
+from kuramotognn.reports.result_tables import ExperimentResult, experiment_result
+from kuramotognn.sweeps.catalogue import experiments
+from kuramotognn.sweeps.records import Records
 
 ROOT = Path(__file__).parent.parent
 RUNS, PAGE, IMAGES = ROOT / "results" / "runs", ROOT / "docs" / "results.md", ROOT / "docs" / "images"
 BEGIN, END = "<!-- results: written by `make results-table` -->", "<!-- end of results -->"
-FRONT = ("main-accuracy", "depth", "heterophilic-webkb")
+FRONT = ("main-accuracy", "depth")
 HEAD = """# Results
 
 Every run in [results/runs](../results/runs), beside the paper's numbers. Written by `make results-table`; how runs are
 made and how to read the tables is in [experiments](experiments.md). Epochs are selected on validation. How the settings
 of a model on a data set were found stands at the head of their file in
-[recommended](../src/kuramotognn/experiments/recommended): never by a test node. Where there is no file, the model's
+[recommended](../src/kuramotognn/config/recommended): never by a test node. Where there is no file, the model's
 defaults were used. Seconds were taken beside other work and are upper bounds.
 """
 
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def results() -> list[ExperimentResult]:
-    """What there is of each experiment that was run; others may share a cell with it."""
+    """What there is of each experiment that was run; others may share a case with it."""
     records = Records(RUNS)
     run = [experiment for name, experiment in experiments().items() if (RUNS / f"{name}.jsonl").is_file()]
     return [experiment_result(experiment, records) for experiment in run]

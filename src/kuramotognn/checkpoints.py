@@ -1,4 +1,4 @@
-"""Checkpoints of a training that can be killed at any moment: safetensors with a digest, the last two kept."""
+"""Training checkpoints: safetensors files with a digest, written atomically; the last two are kept."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from kuramotognn.files import write_atomically
+from kuramotognn.atomic_write import write_atomically
+
+METADATA = "kuramotognn"
 
 
 class CheckpointError(ValueError):
-    """A checkpoint or model file that cannot be used; the message says which and why."""
+    """A checkpoint or model file cannot be used; the message names the file and the reason."""
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Everything a training needs to go on: named tensors, and facts that JSON can hold."""
+    """The state needed to resume training: named tensors, and facts that can be written as JSON."""
 
     tensors: dict[str, Tensor]
     facts: dict[str, Any]
 
 
 class CheckpointFolder:
-    """Checkpoints of one training, ``checkpoint-000040.safetensors`` and the one before it.
+    """The checkpoints of one training run, named ``checkpoint-000040.safetensors`` after their epoch.
 
     Attributes:
-        rejected: sentences about the files that :meth:`load_latest` could not use.
+        rejected: one sentence for each file that :meth:`load_latest` could not use.
     """
 
     KEEP = 2
@@ -43,23 +45,23 @@ class CheckpointFolder:
         self.rejected: list[str] = []
 
     def save(self, epoch: int, checkpoint: Checkpoint) -> None:
-        """Write the checkpoint taken after ``epoch`` and drop all but the last two."""
+        """Write the checkpoint of ``epoch`` and delete all but the last two."""
         write_tensors(self.folder / f"checkpoint-{epoch:06d}.safetensors", checkpoint.tensors, checkpoint.facts)
         for old in self._paths()[: -self.KEEP]:
             old.unlink()
 
     def load_latest(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole, or nothing; unusable files are set aside and told in ``rejected``."""
+        """The newest valid checkpoint, or None. Invalid files are renamed and listed in ``rejected``."""
         for path in reversed(self._paths()):
             try:
                 return Checkpoint(*read_tensors(path))
             except CheckpointError as error:
                 path.rename(path.with_suffix(".corrupted"))
-                self.rejected.append(f"{error}; it was set aside and the one before it is used")
+                self.rejected.append(f"{error}; it was renamed to {path.stem}.corrupted and the one before it is used")
         return None
 
     def clear(self) -> None:
-        """Remove the checkpoints of a finished training."""
+        """Delete all checkpoints."""
         for path in self._paths():
             path.unlink()
 
@@ -68,30 +70,32 @@ class CheckpointFolder:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Write tensors and facts with a digest of both, atomically."""
+    """Write tensors, facts and a digest of both atomically."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(facts)
-    metadata = {"facts": text, "digest": _digest(plain, text)}
+    # One entry: safetensors writes several in no fixed order, and the file should have the same bytes each time.
+    metadata = {METADATA: json.dumps({"digest": _digest(plain, text), "facts": text})}
     write_atomically(path, safetensors.torch.save(plain, metadata))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what :func:`write_tensors` wrote; nothing is ever unpickled.
+    """Read a file of :func:`write_tensors`. Nothing is unpickled.
 
     Raises:
-        CheckpointError: the file is missing, truncated, or not what was written.
+        CheckpointError: the file is missing, truncated or changed.
     """
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        facts = metadata["facts"]
-        if metadata["digest"] != _digest(tensors, facts):
+        stored = json.loads(metadata[METADATA])
+        facts = stored["facts"]
+        if stored["digest"] != _digest(tensors, facts):
             raise CheckpointError(f"{path.name} is corrupted: its content does not match its digest")
         return tensors, json.loads(facts)
     except FileNotFoundError as error:
         raise CheckpointError(f"{path.name} is missing from {path.parent}") from error
-    except (safetensors.SafetensorError, KeyError) as error:
+    except (safetensors.SafetensorError, KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
         raise CheckpointError(f"{path.name} is corrupted: {error}") from error
 
 

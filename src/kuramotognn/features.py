@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from kuramotognn.graph import Pattern
 from kuramotognn.kernels import affine as sparse_affine
-from kuramotognn.kernels import row_normalise, thin
+from kuramotognn.kernels import row_normalise
 from kuramotognn.typing import Index, Nodes
 
 SPARSE_BELOW = 0.1
@@ -88,6 +88,12 @@ def compact_features(x: Features) -> Features:
     return as_features(x)
 
 
+def check_width(x: Features, width: int) -> None:
+    """Refuse features of another width than a model has."""
+    if x.shape[1:] != (width,):
+        raise ValueError(f"x must have shape [N, {width}], got {list(x.shape)}")
+
+
 def check_features(x: Features) -> None:
     """Refuse features that are not a floating-point matrix of finite numbers, naming the first wrong entry."""
     if len(x.shape) != 2:
@@ -153,7 +159,7 @@ def dropout(x: Features, p: float, training: bool) -> Features:
     """Zero each entry with probability ``p`` and scale the rest; stored entries alone are drawn when sparse."""
     if not training or p == 0:
         return x
-    return SparseFeatures(x.pattern, thin(x.values, p)) if isinstance(x, SparseFeatures) else thin(x, p)
+    return SparseFeatures(x.pattern, F.dropout(x.values, p)) if isinstance(x, SparseFeatures) else F.dropout(x, p)
 
 
 class Dropout(nn.Module):

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
+from weakref import ref
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from scipy.sparse import coo_matrix, csr_matrix
-from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Index, Nodes
-
-if TYPE_CHECKING:
-    from kuramotognn.kernels.cpu import Layout
-
-REORDER_FROM = 1024
-"""Rows from which on the fused flows renumber the nodes: below, a tile fits the first-level cache in any order."""
-
-
-class LayoutTensors(list[Tensor]):
-    """The tensors of a :class:`kuramotognn.kernels.cpu.Layout`, as the fused operators take it."""
-
-    @cached_property
-    def arrays(self) -> Layout:
-        """The same memory for compiled kernels; making it anew for each call took longer than some of them."""
-        from kuramotognn.kernels.cpu import Layout  # Compiled code is for those who run it.
-
-        return Layout(*(tensor.numpy() for tensor in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +32,7 @@ class Pattern:
     col: Index  # [E]
     transposed_rowptr: Index  # [num_cols + 1]
     transpose: Index  # [E] entry of this pattern that stands at each place of the transposed one
+    derived: dict[str, Tensor] = field(default_factory=dict, repr=False)  # what others derive of it, kept with it
 
     @staticmethod
     def from_sorted(row: Index, col: Index, num_rows: int, num_cols: int) -> Pattern:
@@ -63,38 +48,6 @@ class Pattern:
             _row_pointers(col, num_cols),
             transpose,
         )
-
-    @cached_property
-    def layout(self) -> LayoutTensors:
-        """The pattern for the fused kernels, in the order of its rows."""
-        from kuramotognn.kernels.cpu import AHEAD, balanced_chunks
-
-        rowptr, t_rowptr = self.rowptr.int(), self.transposed_rowptr.int()
-        shares = [torch.from_numpy(balanced_chunks(pointers.numpy())) for pointers in (rowptr, t_rowptr)]
-        same = [torch.arange(count, dtype=torch.int32) for count in (self.num_rows, self.num_entries)]
-        col, t_col = (F.pad(ends.int(), (0, AHEAD)) for ends in (self.col, self.row[self.transpose]))
-        return LayoutTensors([rowptr, col, t_rowptr, t_col, self.transpose.int(), *shares, *same])
-
-    @cached_property
-    def flow_layout(self) -> LayoutTensors:
-        """The layout of a square pattern with neighbours near each other, for kernels that copy states into tiles.
-
-        Reverse Cuthill–McKee makes flows on large graphs up to a fifth faster (docs/performance.md).
-        """
-        if self.num_rows < REORDER_FROM:
-            return self.layout
-        shape = (self.num_rows, self.num_cols)
-        ones = np.ones(self.num_entries, dtype=np.int8)
-        matrix = csr_matrix((ones, self.col.numpy(), self.rowptr.numpy()), shape=shape)
-        order = torch.from_numpy(reverse_cuthill_mckee(matrix, symmetric_mode=False).astype(np.int64))
-        position = torch.argsort(order)
-        row, col = position[self.row], position[self.col]
-        entries = torch.argsort(row * self.num_cols + col)
-        rowptr, own, t_rowptr, t_own, t_perm, *shares = Pattern.from_sorted(row[entries], col[entries], *shape).layout[
-            :7
-        ]
-        placed = entries[t_perm.long()].int()
-        return LayoutTensors([rowptr, own, t_rowptr, t_own, placed, *shares, order.int(), entries.int()])
 
     @property
     def num_entries(self) -> int:
@@ -115,20 +68,20 @@ class Pattern:
         )
 
     @cached_property
-    def across(self) -> Pattern:
-        """The square pattern in which node ``N + i`` listens as node ``i`` does here and nobody else listens.
+    def bipartite(self) -> Pattern:
+        """The square pattern that couples node ``N + i`` to node ``j`` where this one couples ``i`` to ``j``.
 
-        On it one evaluation couples states ``[others; own]`` of two moments or two angles.
+        On it one evaluation couples two states of the nodes, ``[neighbours; own]``, such as those of two times.
         """
         return Pattern.from_sorted(self.row + self.num_rows, self.col, 2 * self.num_rows, 2 * self.num_rows)
 
     def of_row(self, rows: Tensor) -> Tensor:
-        """Give each entry what belongs to its row: ``[num_rows, ...]`` to ``[E, ...]``."""
+        """The value of each entry's row: ``[num_rows, ...]`` to ``[E, ...]``."""
         # Not rows[self.row]: the gradient of that adds with atomics on several threads, in no fixed order.
         return rows.index_select(0, self.row)
 
     def of_col(self, cols: Tensor) -> Tensor:
-        """Give each entry what belongs to its column: ``[num_cols, ...]`` to ``[E, ...]``."""
+        """The value of each entry's column: ``[num_cols, ...]`` to ``[E, ...]``."""
         return cols.index_select(0, self.col)
 
     def sum_rows(self, values: Tensor) -> Tensor:
@@ -140,8 +93,8 @@ class Pattern:
         """A copy on ``device`` (the pattern itself when it is there already)."""
         if self.row.device == torch.device(device):
             return self
-        tensors = (self.rowptr, self.row, self.col, self.transposed_rowptr, self.transpose)
-        return Pattern(self.num_rows, self.num_cols, *(tensor.to(device) for tensor in tensors))
+        names = ("rowptr", "row", "col", "transposed_rowptr", "transpose")
+        return replace(self, **{name: getattr(self, name).to(device) for name in names}, derived={})
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,17 +130,13 @@ class Graph:
         Without weights a repeated edge counts once.
         """
         check_edges(edge_index, num_nodes, edge_weight)
-        source, target = edge_index
-        if self_loops:
-            source, target, edge_weight = _with_self_loops(source, target, edge_weight, num_nodes)
-        key, place = torch.unique(target * num_nodes + source, return_inverse=True)
-        row = torch.div(key, max(num_nodes, 1), rounding_mode="floor")
-        pattern = Pattern.from_sorted(row, key - row * num_nodes, num_nodes, num_nodes)
+        pattern, place = _coalesce(edge_index, num_nodes)
         if edge_weight is None:
-            weight = torch.ones(key.numel(), dtype=dtype or torch.get_default_dtype(), device=key.device)
+            weight = torch.ones(pattern.num_entries, dtype=dtype or torch.get_default_dtype(), device=edge_index.device)
         else:
-            weight = edge_weight.new_zeros(key.numel()).index_add(0, place, edge_weight)
-        return Graph(pattern, weight)
+            weight = edge_weight.new_zeros(pattern.num_entries).index_add(0, place, edge_weight)
+        graph = Graph(pattern, weight)
+        return graph.with_self_loops() if self_loops else graph
 
     @property
     def num_nodes(self) -> int:
@@ -209,6 +158,25 @@ class Graph:
         """Whether some edge repels; couplings that are normalised over a row have no meaning then."""
         return bool((self.weight < 0).any())
 
+    def with_self_loops(self) -> Graph:
+        """The graph with a self-loop of weight 1 at every node that has none."""
+        return self._looped if not self.weight.requires_grad else self._add_self_loops()
+
+    @cached_property
+    def _looped(self) -> Graph:
+        return self._add_self_loops()
+
+    def _add_self_loops(self) -> Graph:
+        pattern = self.pattern
+        missing = torch.ones(self.num_nodes, dtype=torch.bool, device=self.weight.device)
+        missing[pattern.row[pattern.row == pattern.col]] = False
+        loops = missing.nonzero().flatten()
+        if not loops.numel():
+            return self
+        edges = torch.cat([self.edge_index, loops.expand(2, -1)], dim=1)
+        weight = torch.cat([self.weight, self.weight.new_ones(loops.numel())])
+        return Graph.from_edge_index(edges, self.num_nodes, weight)
+
     def to(self, target: torch.device | str | torch.dtype) -> Graph:
         """On a device, or with weights of a floating-point type; the graph itself where nothing changes."""
         if isinstance(target, torch.dtype):
@@ -218,11 +186,20 @@ class Graph:
         return Graph(self.pattern.to(target), self.weight.to(target))
 
 
-def as_graph(edges: Graph | EdgeIndex, num_nodes: int, edge_weight: EdgeWeight | None, like: Nodes) -> Graph:
-    """The one door through which models take their second argument: a ready graph, or PyG's ``edge_index``.
+def as_graph(
+    edges: Graph | EdgeIndex | SparseAdjacency, num_nodes: int, edge_weight: EdgeWeight | None, like: Nodes
+) -> Graph:
+    """The graph of a model's second argument: a :class:`Graph`, PyG's ``edge_index``, or a transposed adjacency.
 
-    Building a graph sorts its edges. Code that calls a model many times builds it once with
-    :meth:`Graph.from_edge_index` and passes it instead of ``edge_index``.
+    The graph of an ``edge_index`` is kept for the next call with the same tensors. Tensors that were edited in place
+    by torch give a new graph; edits through other views of their memory (NumPy) go unnoticed.
+
+    Args:
+        edges: ``edge_index`` ``[2, E]``, a :class:`Graph`, or as PyG's ``adj_t`` a sparse ``[N, N]`` tensor of torch
+            (COO or CSR) or ``torch_sparse`` whose rows are targets and whose values are weights.
+        num_nodes: the number of rows of ``x``.
+        edge_weight: ``[E]`` weights of an ``edge_index``.
+        like: a tensor of the wanted type and device.
     """
     if isinstance(edges, Graph):
         if edge_weight is not None:
@@ -230,9 +207,70 @@ def as_graph(edges: Graph | EdgeIndex, num_nodes: int, edge_weight: EdgeWeight |
         if edges.num_nodes != num_nodes:
             raise ValueError(f"the graph has {edges.num_nodes} nodes but x has {num_nodes} rows")
         return edges.to(like.device).to(like.dtype)
-    if edge_weight is not None:
-        edge_weight = edge_weight.to(like.dtype)
-    return Graph.from_edge_index(edges, num_nodes, edge_weight, dtype=like.dtype)
+    if not isinstance(edges, Tensor) or edges.layout != torch.strided:
+        if edge_weight is not None:
+            raise ValueError("a sparse adjacency holds its weights itself; leave out edge_weight")
+        edges, edge_weight = _from_sparse(edges, num_nodes)
+    if torch.compiler.is_compiling() or (edge_weight is not None and edge_weight.requires_grad):
+        return _build(edges, num_nodes, edge_weight, like.dtype)
+    return _recent.get(edges, num_nodes, edge_weight, like.dtype)
+
+
+def _build(edges: EdgeIndex, num_nodes: int, edge_weight: EdgeWeight | None, dtype: torch.dtype) -> Graph:
+    weight = None if edge_weight is None else edge_weight.to(dtype)
+    return Graph.from_edge_index(edges, num_nodes, weight, dtype=dtype)
+
+
+class SparseAdjacency(Protocol):
+    """What is used of ``torch_sparse.SparseTensor``."""
+
+    def coo(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Rows, columns and values."""
+
+    def sparse_sizes(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+
+
+def _from_sparse(adjacency: Tensor | SparseAdjacency, num_nodes: int) -> tuple[EdgeIndex, EdgeWeight | None]:
+    weight: EdgeWeight | None
+    if isinstance(adjacency, Tensor):
+        matrix = adjacency.to_sparse(layout=torch.sparse_coo).coalesce()
+        (row, col), weight, shape = matrix.indices(), matrix.values(), tuple(matrix.shape)
+    elif hasattr(adjacency, "coo"):
+        (row, col, weight), shape = adjacency.coo(), tuple(adjacency.sparse_sizes())
+    else:
+        raise TypeError(f"edges must be an edge_index, a sparse tensor or a Graph, got {type(adjacency).__name__}")
+    if shape != (num_nodes, num_nodes):
+        raise ValueError(f"the adjacency has shape {list(shape)} but x has {num_nodes} rows")
+    return torch.stack([col, row]), weight
+
+
+class _RecentGraphs:
+    """The graphs of the last calls, by the identity and version of their tensors."""
+
+    MOST = 8
+
+    def __init__(self) -> None:
+        self._graphs: OrderedDict[tuple[object, ...], tuple[list[ref[Tensor]], Graph]] = OrderedDict()
+
+    def get(self, edge_index: EdgeIndex, num_nodes: int, edge_weight: EdgeWeight | None, dtype: torch.dtype) -> Graph:
+        """The graph of these tensors, made now or before."""
+        tensors = [edge_index] if edge_weight is None else [edge_index, edge_weight]
+        if any(tensor.is_inference() for tensor in tensors):  # They have no version.
+            return _build(edge_index, num_nodes, edge_weight, dtype)
+        key = (num_nodes, dtype, *((id(tensor), tensor._version) for tensor in tensors))
+        kept = self._graphs.get(key)
+        if kept and all(known() is tensor for known, tensor in zip(kept[0], tensors, strict=True)):
+            self._graphs.move_to_end(key)
+            return kept[1]
+        graph = _build(edge_index, num_nodes, edge_weight, dtype)
+        self._graphs[key] = [ref(tensor) for tensor in tensors], graph
+        while len(self._graphs) > self.MOST:
+            self._graphs.popitem(last=False)
+        return graph
+
+
+_recent = _RecentGraphs()
 
 
 def largest_component(edge_index: EdgeIndex, num_nodes: int) -> Index:
@@ -268,15 +306,12 @@ def check_edges(edge_index: EdgeIndex, num_nodes: int, edge_weight: EdgeWeight |
         raise ValueError(f"edge_weight[{edge}] is {float(edge_weight[edge])}; weights must be finite")
 
 
-def _with_self_loops(
-    source: Index, target: Index, edge_weight: EdgeWeight | None, num_nodes: int
-) -> tuple[Index, Index, EdgeWeight | None]:
-    has_loop = torch.zeros(num_nodes, dtype=torch.bool, device=source.device)
-    has_loop[source[source == target]] = True
-    missing = (~has_loop).nonzero().flatten()
-    if edge_weight is not None:
-        edge_weight = torch.cat([edge_weight, edge_weight.new_ones(missing.numel())])
-    return torch.cat([source, missing]), torch.cat([target, missing]), edge_weight
+def _coalesce(edge_index: EdgeIndex, num_nodes: int) -> tuple[Pattern, Index]:
+    """The pattern of some edges, and the entry of each edge in it."""
+    source, target = edge_index
+    key, place = torch.unique(target * num_nodes + source, return_inverse=True)
+    row = torch.div(key, max(num_nodes, 1), rounding_mode="floor")
+    return Pattern.from_sorted(row, key - row * num_nodes, num_nodes, num_nodes), place
 
 
 def _row_pointers(sorted_or_not: Index, num_rows: int) -> Index:

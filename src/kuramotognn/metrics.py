@@ -1,4 +1,4 @@
-"""Measures of a classification beside accuracy."""
+"""Classification measures other than accuracy."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kuramotognn.typing import Index, Labels, Logits
 
 
 def confusion_matrix(predicted: Labels, y: Labels, num_classes: int) -> Tensor:
-    """``[C, C]`` counts: row = class, column = prediction."""
+    """``[C, C]`` counts: rows are true classes, columns are predictions."""
     return torch.bincount(y * num_classes + predicted, minlength=num_classes**2).reshape(num_classes, num_classes)
 
 
 def macro_f1(confusion: Tensor) -> float:
-    """Mean over the classes that occur, or are predicted, of 2·TP / (2·TP + FP + FN)."""
+    """Mean of 2·TP / (2·TP + FP + FN) over the classes that occur or are predicted."""
     true, both = confusion.diagonal().double(), (confusion.sum(0) + confusion.sum(1)).double()
     return float((2 * true[both > 0] / both[both > 0]).mean())
 
@@ -28,9 +28,10 @@ def balanced_accuracy(confusion: Tensor) -> float:
 
 
 def roc_auc(scores: Tensor, positive: Tensor) -> float | None:
-    """Chance that a positive node scores higher than a negative one, ties counting half; None if one kind is absent.
+    """Probability that a positive node has a higher score than a negative one; ties count one half.
 
-    This is the Mann–Whitney statistic over its maximum: ranks, with ties at their mean, need no threshold.
+    Computed from ranks as the Mann–Whitney statistic divided by its maximum. None if there are no positive or no
+    negative nodes.
     """
     positives, negatives = int(positive.sum()), int((~positive).sum())
     if not positives or not negatives:
@@ -41,7 +42,7 @@ def roc_auc(scores: Tensor, positive: Tensor) -> float | None:
 
 
 def measure(logits: Logits, y: Labels, nodes: Index) -> dict[str, Any]:
-    """All measures on some labelled nodes; ``roc_auc`` for two classes only, of the second one."""
+    """All measures on labelled ``nodes``; ``roc_auc`` (of the second class) for two classes only."""
     chosen, truth = logits[nodes].cpu(), y[nodes].cpu()
     confusion = confusion_matrix(chosen.argmax(dim=-1), truth, logits.size(-1))
     scores = {"macro_f1": macro_f1(confusion), "balanced_accuracy": balanced_accuracy(confusion)}

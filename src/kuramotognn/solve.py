@@ -1,8 +1,8 @@
 """Solvers: from a right-hand side and an initial state to the state at later times.
 
 Fixed-step Runge–Kutta methods are tableaux over one stepping loop, and their gradients are those of backpropagation
-through the steps. Adaptive methods are torchdiffeq's. A solver knows nothing of models; it does know two special forms:
-a second-order right-hand side may be stepped by ``imex``, and the past of a delayed one is kept while stepping.
+through the steps. Adaptive methods are torchdiffeq's. Two forms of right-hand sides are special: a second-order one may
+be stepped by ``imex``, and past states of a delayed one are kept.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
 import torch
 import torchdiffeq
-from torch import Tensor
+from torch import Tensor, nn
 
 from kuramotognn.checks import check_choice, check_positive
-from kuramotognn.fields.base import DelayedDynamics, Dynamics, SecondOrderDynamics
-from kuramotognn.typing import Nodes
+from kuramotognn.errors import SolverError
+from kuramotognn.fields.base import DelayedDynamics, Dynamics, FunctionDynamics, SecondOrderDynamics, Velocity
+from kuramotognn.typing import Nodes, PositiveFloat, PositiveInt
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,10 @@ TABLEAUX = {
 }
 ADAPTIVE = ("dopri5", "dopri8", "bosh3", "fehlberg2", "adaptive_heun")
 IMEX = "imex"
-METHODS = (*TABLEAUX, IMEX, *ADAPTIVE)
+DEFAULT_STEP_SIZE = 0.5
 DEFAULT_TOLERANCE = 1e-4
 AUTO_MEMORY = 2 << 30
-"""Bytes that a fused integration may keep for its gradient unless told otherwise."""
-
-
-class SolverError(ArithmeticError):
-    """An integration that cannot go on; the message says at what time, at which evaluation, and what to try."""
+"""Bytes that a fused integration may keep for its gradient unless set."""
 
 
 @dataclass(frozen=True)
@@ -65,43 +62,48 @@ class Solver:
     """How to integrate.
 
     Args:
-        method: ``euler``, ``midpoint``, ``heun`` or ``rk4`` with fixed steps; ``imex``, GraphCON's implicit–explicit
-            fixed step for second-order fields: the velocity first, then the position with the new velocity; ``dopri5``,
-            ``dopri8``, ``bosh3``, ``fehlberg2`` or ``adaptive_heun`` with steps adapted to the tolerances.
-        step_size: the largest step of a fixed-step method; the interval is cut into equal steps no larger than this.
-        steps: the number of steps, instead of ``step_size``.
-        rtol: relative tolerance of an adaptive method, 1e-4 unless given.
-        atol: absolute tolerance of an adaptive method, 1e-4 unless given.
-        adjoint: for adaptive methods: gradients by solving the adjoint equation backwards (constant memory,
-            approximate) instead of backpropagation through the steps.
+        method: fixed steps by ``euler``, ``midpoint``, ``heun`` or ``rk4``; ``imex``, the implicit–explicit step of
+            GraphCON for second-order fields (the velocity first, then the position with the new velocity); steps
+            adapted to the tolerances by ``dopri5``, ``dopri8``, ``bosh3``, ``fehlberg2`` or ``adaptive_heun``.
+        step_size: largest step of a fixed-step method (default 0.5); the interval is cut into equal steps.
+        steps: number of steps, instead of ``step_size``.
+        rtol: relative tolerance of an adaptive method (default 1e-4).
+        atol: absolute tolerance of an adaptive method (default 1e-4).
+        adjoint: gradients of an adaptive method by the adjoint equation (constant memory, approximate) instead of
+            backpropagation through the steps.
         max_evaluations: stop with an error when one integration needs more evaluations of the right-hand side.
-        memory: bytes that a fused fixed-step integration may keep for its gradient, 2 GiB for ``"auto"``. What does not
-            fit is recomputed from checkpoints; the result is the same to the last bit.
+        memory: bytes that a fused integration may keep for its gradient (``auto``: 2 GiB). What does not fit is
+            recomputed from checkpoints; the result is the same to the last bit.
     """
 
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 -- read by pydantic where settings are validated
+
     method: str = "euler"
-    step_size: float | None = None
-    steps: int | None = None
-    rtol: float | None = None
-    atol: float | None = None
+    step_size: PositiveFloat | None = None
+    steps: PositiveInt | None = None
+    rtol: PositiveFloat | None = None
+    atol: PositiveFloat | None = None
     adjoint: bool = False
-    max_evaluations: int = 10_000
-    memory: int | Literal["auto"] = "auto"
+    max_evaluations: PositiveInt = 10_000
+    memory: PositiveInt | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
-        check_choice("method", self.method, METHODS)
+        check_choice("method", self.method, (*TABLEAUX, IMEX, *ADAPTIVE))
         check_positive("max_evaluations", self.max_evaluations)
+        for name in ("steps", "max_evaluations", "memory"):
+            if not isinstance(value := getattr(self, name), int | None) and value != "auto":
+                raise ValueError(f"{name} must be a whole number, got {value!r}")
         for name in ("step_size", "steps", "rtol", "atol", "memory"):
             if (value := getattr(self, name)) not in (None, "auto"):
                 check_positive(name, value)
         if self.adaptive:
             self._refuse(("step_size", "steps"), "adapts its steps; give rtol and atol instead")
-        else:
-            self._refuse(("rtol", "atol"), "has fixed steps; give step_size or steps instead")
-            if (self.step_size is None) == (self.steps is None):
-                raise ValueError(f"{self.method} needs either step_size or steps, got {self.step_size=}, {self.steps=}")
-            if self.adjoint:
-                raise ValueError(f"adjoint is for {', '.join(ADAPTIVE)}; the gradients of {self.method} are exact")
+            return
+        self._refuse(("rtol", "atol"), "has fixed steps; give step_size or steps instead")
+        if self.step_size is not None and self.steps is not None:
+            raise ValueError(f"{self.method} takes step_size or steps, not both, got {self.step_size=}, {self.steps=}")
+        if self.adjoint:
+            raise ValueError(f"adjoint is for {', '.join(ADAPTIVE)}; the gradients of {self.method} are exact")
 
     def _refuse(self, names: tuple[str, ...], remedy: str) -> None:
         for name in names:
@@ -117,9 +119,22 @@ class Solver:
         """Equal steps that a fixed-step method takes to ``time``."""
         if self.steps is not None:
             return self.steps
-        assert self.step_size is not None
+        step_size = DEFAULT_STEP_SIZE if self.step_size is None else self.step_size
         # A time that is a multiple of the step up to rounding, such as 1.2 / 0.1, must not get an extra step.
-        return max(1, math.ceil(time / self.step_size * (1 - 1e-9)))
+        return max(1, math.ceil(time / step_size * (1 - 1e-9)))
+
+    def repeated(self, time: float, times: int) -> Solver:
+        """The solver of ``times`` intervals of length ``time`` each, with the same steps in each of them."""
+        return (
+            self if self.adaptive or times == 1 else replace(self, step_size=None, steps=times * self.num_steps(time))
+        )
+
+
+@dataclass
+class EvaluationCounter:
+    """Counts evaluations of a right-hand side, also while an adjoint solver computes gradients."""
+
+    count: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,29 +159,51 @@ class Solution:
 
 
 def integrate(
-    dynamics: Dynamics, x0: Nodes, time: float, solver: Solver, *, save_at: Sequence[float] | None = None
+    dynamics: Dynamics | Velocity,
+    x0: Nodes,
+    time: float,
+    solver: Solver | None = None,
+    *,
+    save_at: Sequence[float] | None = None,
+    counter: EvaluationCounter | None = None,
 ) -> Solution:
     """Integrate ``dynamics`` from ``x0`` at time 0 to ``time``.
 
     Args:
-        dynamics: the right-hand side.
+        dynamics: the right-hand side: a :class:`~kuramotognn.Dynamics`, or any function ``f(t, x)``.
         x0: ``[N, d]`` state at time 0; ``dynamics.start(x0)`` where more than the nodes' ``x`` evolves.
         time: where to stop, positive.
-        solver: how to get there.
+        solver: how to integrate; Euler steps of 0.5 unless given.
         save_at: ascending times in ``[0, time]`` whose states are returned; only ``time`` unless given. Between the
             steps of a fixed-step method the state is interpolated by a cubic through both ends and their slopes.
+        counter: set to 0, then counts the evaluations.
 
     Raises:
         SolverError: the step underflows, the state stops being finite, or ``max_evaluations`` is reached.
     """
     check_positive("time", time)
+    solver = solver or Solver()
+    dynamics = _as_dynamics(dynamics, solver)
     ts = (float(time),) if save_at is None else tuple(float(t) for t in save_at)
     check_save_at(ts, time)
     evaluations = _evaluations(dynamics, x0, time, solver)
+    if counter is not None:
+        counter.count, evaluations.counter = 0, counter
     if x0.numel() == 0:
         return Solution(ts, x0.expand(len(ts), *x0.shape), 0)
     march = _adaptive_steps if solver.adaptive else _fixed_steps
-    return Solution(ts, march(evaluations, x0, ts), evaluations.count)
+    ys = march(evaluations, x0, ts)
+    return Solution(ts, ys, evaluations.count)
+
+
+def _as_dynamics(dynamics: Dynamics | Velocity, solver: Solver) -> Dynamics:
+    if isinstance(dynamics, Dynamics):
+        return dynamics
+    if isinstance(dynamics, nn.Module):
+        return FunctionDynamics(dynamics, tuple(dynamics.parameters()))
+    if solver.adjoint:
+        raise ValueError("adjoint needs the tensors that f depends on; pass a Dynamics or a module instead")
+    return FunctionDynamics(dynamics)
 
 
 def check_save_at(ts: tuple[float, ...], time: float) -> None:
@@ -177,14 +214,19 @@ def check_save_at(ts: tuple[float, ...], time: float) -> None:
 
 
 class _Evaluations:
-    """The right-hand side, counted; also the place where failures find the words for when and what to try."""
+    """The right-hand side with a count of its evaluations, and the error messages that name them."""
 
     def __init__(self, dynamics: Dynamics, solver: Solver, time: float) -> None:
         self.dynamics, self.solver, self.time = dynamics, solver, time
-        self.count, self.t = 0, 0.0
+        self.counter, self.t = EvaluationCounter(), 0.0
+
+    @property
+    def count(self) -> int:
+        """Evaluations so far."""
+        return self.counter.count
 
     def __call__(self, t: float | Tensor, x: Nodes) -> Nodes:
-        self.count += 1
+        self.counter.count += 1
         self.t = float(t.detach()) if isinstance(t, Tensor) else t
         if self.count > self.solver.max_evaluations:
             raise self.error(f"needs more than max_evaluations={self.solver.max_evaluations}")
@@ -206,9 +248,9 @@ class _Evaluations:
         """Count the evaluations of steps that are taken at once."""
         affordable = (self.solver.max_evaluations - self.count) // evaluations
         if steps > affordable:
-            self.count, self.t = self.solver.max_evaluations + 1, start + affordable * h
+            self.counter.count, self.t = self.solver.max_evaluations + 1, start + affordable * h
             raise self.error(f"needs more than max_evaluations={self.solver.max_evaluations}")
-        self.count, self.t = self.count + steps * evaluations, start + steps * h
+        self.counter.count, self.t = self.count + steps * evaluations, start + steps * h
 
     def error(self, what: str) -> SolverError:
         solver = self.solver
@@ -228,15 +270,15 @@ class _Evaluations:
 class _DelayedEvaluations(_Evaluations):
     """A delayed right-hand side and its past: states and slopes at the beginnings of the steps, cubics in between.
 
-    A step no longer than the delay only asks for what is known. The order of the method is kept where the delay is a
-    whole number of steps; elsewhere the kinks that a delayed solution has at multiples of the delay fall into steps.
+    A step no longer than the delay needs known states only. The order of the method is kept where the delay is a
+    whole number of steps; elsewhere the kinks of a delayed solution, at multiples of the delay, fall inside steps.
     """
 
     def __init__(self, dynamics: DelayedDynamics, solver: Solver, time: float, x0: Nodes) -> None:
         super().__init__(dynamics, solver, time)
         self.delayed, self.x0, self.h = dynamics, x0, time / solver.num_steps(time)
         self.past: dict[int, tuple[Nodes, Nodes]] = {}
-        self.reach = math.ceil(dynamics.delay / self.h) + 2  # steps after which a state is not asked for again
+        self.reach = math.ceil(dynamics.delay / self.h) + 2  # steps after which a state is not needed
         if self.h > dynamics.delay * (1 + 1e-9):
             raise ValueError(
                 f"steps must be no longer than the delay {dynamics.delay:g}, got {self.h:g}; "
@@ -273,7 +315,7 @@ def _evaluations(dynamics: Dynamics, x0: Nodes, time: float, solver: Solver) -> 
     if not isinstance(dynamics, DelayedDynamics):
         return _Evaluations(dynamics, solver, time)
     if solver.adaptive:
-        raise ValueError(f"{solver.method} keeps no past for a delayed field; take {', '.join(TABLEAUX)}")
+        raise ValueError(f"{solver.method} keeps no past states for a delayed field; take {', '.join(TABLEAUX)}")
     return _DelayedEvaluations(dynamics, solver, time, x0)
 
 
@@ -287,18 +329,23 @@ def _fixed_steps(f: _Evaluations, x0: Nodes, ts: tuple[float, ...]) -> Tensor:
         x, done = _advance(f, x, done, step, h), step
         theta = t / h - step
         states.append(x if theta < 1e-9 else _between(f, x, step, theta, h))
-    # A sum is not finite when one of its terms is not, and is cheaper than looking at each.
-    if not math.isfinite(states[-1].detach().sum().item()) and not torch.isfinite(states[-1]).all():
-        # Looking for the step that went wrong only when one did keeps the check out of every healthy step.
+    # Compiled code must not depend on values. Looking for the step that diverged only if one did keeps steps fast.
+    if not torch.compiler.is_compiling() and not _is_finite(states[-1]):
         _locate_divergence(f, x0, h)
     return torch.stack(states) if len(states) > 1 else states[0].unsqueeze(0)
 
 
+def _is_finite(x: Nodes) -> bool:
+    """Whether all numbers are finite; terms of a finite sum are."""
+    return math.isfinite(x.detach().sum().item()) or bool(torch.isfinite(x).all())
+
+
 def _advance(f: _Evaluations, x: Nodes, first: int, last: int, h: float) -> Nodes:
     """From the state at step ``first`` to that at step ``last``."""
+    after = getattr(f.dynamics, "after_step", None) or _unchanged
     if f.solver.method == IMEX:
         for step in range(first, last):
-            x = _imex_step(f, step * h, h, x)
+            x = after(_imex_step(f, step * h, h, x))
         return x
     tableau, system = TABLEAUX[f.solver.method], f.dynamics.coupled()
     if first < last and system is not None and system.fits(x):
@@ -306,7 +353,11 @@ def _advance(f: _Evaluations, x: Nodes, first: int, last: int, h: float) -> Node
         memory = AUTO_MEMORY if f.solver.memory == "auto" else f.solver.memory
         return system.flow(x, tableau.coefficients(h), last - first, memory)
     for step in range(first, last):
-        x = _runge_kutta_step(f, tableau, step * h, h, x)
+        x = after(_runge_kutta_step(f, tableau, step * h, h, x))
+    return x
+
+
+def _unchanged(x: Nodes) -> Nodes:
     return x
 
 
@@ -325,9 +376,10 @@ def _runge_kutta_step(f: _Evaluations, tableau: Tableau, t: float, h: float, x: 
 
 def _imex_step(f: _Evaluations, t: float, h: float, state: Nodes) -> Nodes:
     """The velocity by an explicit step, then the position with the new velocity."""
+    assert isinstance(f.dynamics, SecondOrderDynamics)
     position, velocity = state.chunk(2, dim=-1)
     velocity = torch.add(velocity, f(t, state).chunk(2, dim=-1)[1], alpha=h)
-    return torch.cat([torch.add(position, velocity, alpha=h), velocity], dim=-1)
+    return torch.cat([torch.add(position, f.dynamics.position_rate(velocity), alpha=h), velocity], dim=-1)
 
 
 def _add_slopes(x: Nodes, h: float, weights: tuple[float, ...], slopes: list[Nodes]) -> Nodes:

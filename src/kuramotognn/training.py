@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time as clock
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
-from typing import Any, Literal
+from inspect import signature
+from statistics import fmean
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from kuramotognn.checkpoints import Checkpoint, CheckpointFolder
@@ -20,79 +22,22 @@ from kuramotognn.graph import Graph
 from kuramotognn.metrics import measure
 from kuramotognn.models.continuous import ContinuousGNN
 from kuramotognn.models.discrete import DiscreteGNN
-from kuramotognn.optim import Adam
 from kuramotognn.solve import solver_errors
+from kuramotognn.train_result import EpochMetrics, TrainResult
+from kuramotognn.training_config import TrainingConfig
 from kuramotognn.typing import EdgeIndex, Index, Labels, Logits
 
+METRICS = {"balanced-accuracy": "balanced_accuracy", "macro-f1": "macro_f1", "roc-auc": "roc_auc"}
+PLATEAU = 20
+"""Epochs without a lower validation loss after which the schedule ``plateau`` halves the learning rate."""
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "adam": Adam,
-    "adamw": partial(torch.optim.AdamW, fused=True),  # Half the time of one small operator after the other.
+    "adam": partial(torch.optim.Adam, fused=True),
+    "adamw": partial(torch.optim.AdamW, fused=True),
     "adamax": torch.optim.Adamax,
     "adagrad": torch.optim.Adagrad,
     "rmsprop": torch.optim.RMSprop,
     "sgd": torch.optim.SGD,
 }
-
-
-class TrainingConfig(BaseModel):
-    """How a model is trained."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    epochs: int = Field(200, ge=1, description="Passes over the training nodes, at most.")
-    patience: int = Field(100, ge=1, description="Stop after this many epochs without a better validation result.")
-    optimiser: Literal["adam", "adamw", "adamax", "adagrad", "rmsprop", "sgd"] = Field(
-        "adam", description="Optimiser, with torch's defaults for what is not set here."
-    )
-    learning_rate: float = Field(0.01, gt=0, description="Step of the optimiser.")
-    weight_decay: float = Field(0.0, ge=0, description="Weight decay of the optimiser.")
-    class_weights: Literal["none", "balanced"] = Field(
-        "none", description="Weigh each class in the loss by one over its share of the training nodes, or all alike."
-    )
-    select_time: bool = Field(
-        False, description="Choose the integration time on validation, by decoding along the trajectory."
-    )
-    time_candidates: int = Field(20, ge=1, description="How many times up to model.time select-time tries.")
-    checkpoint_every: int = Field(20, ge=1, description="Epochs between checkpoints.")
-
-
-@dataclass(frozen=True)
-class EpochMetrics:
-    """One line of ``metrics.jsonl``; holds no wall-clock time, so that a resumed run writes the same bytes."""
-
-    epoch: int
-    train_loss: float
-    train_accuracy: float
-    validation_loss: float
-    validation_accuracy: float
-    time: float | None
-    evaluations: int
-
-    def better_than(self, other: EpochMetrics | None) -> bool:
-        """Higher validation accuracy, ties broken by lower validation loss."""
-        if other is None:
-            return True
-        mine, theirs = self.validation_accuracy, other.validation_accuracy
-        return mine > theirs or (mine == theirs and self.validation_loss < other.validation_loss)
-
-
-@dataclass(frozen=True)
-class TrainResult:
-    """What :func:`fit` found. The model is left with the parameters of ``best``.
-
-    Attributes:
-        best: metrics of the epoch chosen on validation.
-        test_accuracy: accuracy on the test nodes, computed once, with the chosen parameters and time.
-        test_measures: macro F1, balanced accuracy, confusion matrix and, for two classes, ROC-AUC of the same nodes.
-        history: metrics of every epoch.
-        seconds: wall-clock time, over all sessions of a resumed training.
-    """
-
-    best: EpochMetrics
-    test_accuracy: float
-    history: tuple[EpochMetrics, ...] = field(repr=False)
-    seconds: float
-    test_measures: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def fit(
@@ -110,43 +55,58 @@ def fit(
     """Train ``model`` on the split's training nodes and keep the epoch that validates best.
 
     Args:
-        model: called as ``model(x, edges)``; any PyG model is. A module in it that has a method ``set_training_nodes``
-            is told the split's training nodes.
-        x: ``[N, F]`` features, sparse or dense; made sparse when nearly empty and the model can take it.
+        model: one of this library, or any that is called as ``model(x, edge_index)`` or, where its signature has it,
+            with ``edge_weight``. A method ``set_training_nodes`` of one of its modules is called with the split's
+            training nodes.
+        x: ``[N, F]`` features, sparse or dense; made sparse when nearly empty and the model takes sparse features.
         edges: a graph, or PyG's ``edge_index``.
         y: ``[N]`` classes.
         split: the nodes to train, select and test on.
         config: how to train.
         seed: of dropout; the global generator is left as it was.
         checkpoints: where to keep checkpoints; training goes on from the newest one found there.
-        on_epoch: told of each epoch.
+        on_epoch: called with the metrics of each epoch.
     """
     config = config or TrainingConfig()
     check_features(x)
-    if isinstance(model, ContinuousGNN | DiscreteGNN):
-        x = compact_features(x)
-        if not isinstance(edges, Graph):
-            edges = Graph.from_edge_index(edges, x.shape[0])
     if config.select_time and not isinstance(model, ContinuousGNN):
         raise ValueError(f"select_time needs a model with a flow, got {type(model).__name__}")
+    if config.metric == "roc-auc" and (classes := int(y.max()) + 1) != 2:
+        raise ValueError(f"metric roc-auc is for two classes, got {classes}; take balanced-accuracy or macro-f1")
     for module in model.modules():
-        if callable(tell := getattr(module, "set_training_nodes", None)):
-            tell(split.train)
+        if callable(set_nodes := getattr(module, "set_training_nodes", None)):
+            set_nodes(split.train)
     with torch.random.fork_rng(devices=_generator_devices(y)):
         torch.manual_seed(seed)
-        return _Training(model, x, edges, y, split, config, checkpoints).run(on_epoch)
+        return _Training(model, model_inputs(model, x, edges), y, split, config, seed, checkpoints).run(on_epoch)
+
+
+def model_inputs(model: nn.Module, x: Features, edges: EdgeIndex | Graph) -> tuple[Any, ...]:
+    """The arguments of a forward pass: models of this library take sparse features and graphs, others tensors."""
+    if isinstance(model, ContinuousGNN | DiscreteGNN):
+        x = compact_features(x)
+        return x, edges if isinstance(edges, Graph) else Graph.from_edge_index(edges, x.shape[0])
+    dense = x if isinstance(x, Tensor) else x.to_dense()
+    if not isinstance(edges, Graph):
+        return dense, edges
+    weighted = "edge_weight" in signature(model.forward).parameters
+    return (dense, edges.edge_index, edges.weight) if weighted else (dense, edges.edge_index)
 
 
 @torch.no_grad()
 def predict(model: nn.Module, x: Features, edges: EdgeIndex | Graph, *, time: float | None = None) -> Logits:
     """Logits of every node, without dropout; at ``time`` along the flow when given."""
+    return _predict(model, model_inputs(model, x, edges), time)
+
+
+def _predict(model: nn.Module, inputs: tuple[Any, ...], time: float | None) -> Logits:
     model.eval()
     if time is None:
-        logits: Logits = model(x, edges)
+        logits: Logits = model(*inputs)
         return logits
     if not isinstance(model, ContinuousGNN):
         raise ValueError(f"time needs a model with a flow, got {type(model).__name__}")
-    final: Logits = model.decoder(model.flow(x, edges, save_at=[time]).final)
+    final: Logits = model.decoder(model.flow(*inputs, save_at=[time]).final)
     return final
 
 
@@ -155,47 +115,23 @@ def accuracy(logits: Logits, y: Labels, nodes: Index) -> float:
     return float((logits[nodes].argmax(dim=-1) == y[nodes]).double().mean())
 
 
-class ModeSwitch:
-    """Puts a model into training or evaluation mode, as ``train()`` and ``eval()`` do, with less bookkeeping.
-
-    They ask each module for its children, and on each assignment whether it is a parameter, a module or a buffer: on
-    small graphs a hundredth of an epoch. What the modules are is looked up once. Where one of them has methods of its
-    own for this, they are called.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        self.model, modules = model, list(model.modules())
-        methods = ("train", "eval", "__setattr__")
-        plain = all(getattr(type(module), name) is getattr(nn.Module, name) for module in modules for name in methods)
-        self.attributes = [vars(module) for module in modules] if plain else None
-
-    def __call__(self, training: bool) -> None:
-        """Switch."""
-        if self.attributes is None:
-            self.model.train() if training else self.model.eval()
-        else:
-            for attributes in self.attributes:
-                attributes["training"] = training
-
-
 class _Training:
     """The state of one training between two epochs, and the step from one to the next."""
 
     def __init__(
         self,
         model: nn.Module,
-        x: Features,
-        edges: EdgeIndex | Graph,
+        inputs: tuple[Any, ...],
         y: Labels,
         split: Split,
         config: TrainingConfig,
+        seed: int,
         checkpoints: CheckpointFolder | None,
     ) -> None:
-        self.model, self.x, self.edges, self.y, self.split = model, x, edges, y, split
-        self.config, self.checkpoints = config, checkpoints
-        self.parameters, self.set_training = list(model.parameters()), ModeSwitch(model)
+        self.model, self.inputs, self.y, self.split = model, inputs, y, split
+        self.config, self.seed, self.checkpoints = config, seed, checkpoints
         self.optimiser = OPTIMISERS[config.optimiser](
-            self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay
+            _weight_decay_groups(model, config), lr=config.learning_rate, weight_decay=config.weight_decay
         )
         self.classes = y[split.train]
         self.history: list[EpochMetrics] = []
@@ -225,34 +161,51 @@ class _Training:
         )
 
     def _epoch(self) -> EpochMetrics:
-        self.set_training(True)
-        for parameter in self.parameters:
-            parameter.grad = None  # What zero_grad does too, with bookkeeping that costs a hundredth of an epoch.
-        logits = self._training_logits()
-        weights = _balanced(self.classes, logits.size(-1)) if self.config.class_weights == "balanced" else None
-        loss = F.cross_entropy(logits, self.classes, weights)
+        self.model.train()
+        self.optimiser.zero_grad()
+        loss = self._loss() if not self.config.consistency else self._consistent_loss()
         with solver_errors():
             loss.backward()  # type: ignore[no-untyped-call]
+        if self.config.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(self.config, self.history)
         self.optimiser.step()
-        metrics = self._validate(len(self.history) + 1, float(loss.detach()))
+        evaluations = self.model.counter.count if isinstance(self.model, ContinuousGNN) else 0
+        metrics = self._validate(len(self.history) + 1, float(loss.detach()), evaluations)
         self.history.append(metrics)
         if metrics.better_than(self.best):
             self.best = metrics
             self.best_state = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         return metrics
 
+    def _loss(self) -> Tensor:
+        return self._cross_entropy(self._training_logits())
+
+    def _cross_entropy(self, logits: Logits) -> Tensor:
+        weights = _balanced(self.classes, logits.size(-1)) if self.config.class_weights == "balanced" else None
+        return F.cross_entropy(logits, self.classes, weights, label_smoothing=self.config.label_smoothing)
+
+    def _consistent_loss(self) -> Tensor:
+        """Cross-entropy, mean over several passes, and the consistency of all nodes' predictions."""
+        config = self.config
+        passes = [self.model(*self.inputs) for _ in range(config.consistency_passes)]
+        loss = torch.stack([self._cross_entropy(logits[self.split.train]) for logits in passes]).mean()
+        ramp = min(1.0, len(self.history) / config.consistency_ramp) if config.consistency_ramp else 1.0
+        return loss + ramp * config.consistency * consistency(passes, config.consistency_temperature)
+
     def _training_logits(self) -> Logits:
         nodes = self.split.train
         if isinstance(self.model, ContinuousGNN | DiscreteGNN):
             # A decoder with dropout over all nodes costs more than some flows.
-            chosen: Logits = self.model(self.x, self.edges, nodes=nodes.to(self.y.device))
+            chosen: Logits = self.model(*self.inputs, nodes=nodes.to(self.y.device))
             return chosen
-        logits: Logits = self.model(self.x, self.edges)
+        logits: Logits = self.model(*self.inputs)
         return logits[nodes]
 
     @torch.no_grad()
-    def _validate(self, epoch: int, train_loss: float) -> EpochMetrics:
-        self.set_training(False)
+    def _validate(self, epoch: int, train_loss: float, train_evaluations: int) -> EpochMetrics:
+        self.model.eval()
         best: EpochMetrics | None = None
         for time, logits in self._candidates():
             metrics = EpochMetrics(
@@ -263,32 +216,56 @@ class _Training:
                 accuracy(logits, self.y, self.split.validation),
                 time,
                 getattr(self.model, "evaluations", 0),
+                train_evaluations,
+                self._score(logits),
             )
             if metrics.better_than(best):
                 best = metrics
         assert best is not None
         return best
 
+    def _score(self, logits: Logits) -> float | None:
+        """The chosen metric on the validation nodes, unless it is accuracy."""
+        if self.config.metric == "accuracy":
+            return None
+        found = measure(logits, self.y, self.split.validation)[METRICS[self.config.metric]]
+        return float(found) if found is not None else 0.0
+
     def _candidates(self) -> Sequence[tuple[float | None, Logits]]:
         """Predictions to select from: one, or one for each time along the trajectory."""
         if not self.config.select_time:
-            return [(None, self.model(self.x, self.edges))]
+            return [(None, self.model(*self.inputs))]
         assert isinstance(self.model, ContinuousGNN)
         count = self.config.time_candidates
-        times = [self.model.time * (k + 1) / count for k in range(count)]
-        solution = self.model.flow(self.x, self.edges, save_at=times)
+        reach = self.config.time_reach * self.model.time
+        solution = self.model.flow(*self.inputs, save_at=[reach * (k + 1) / count for k in range(count)])
         return [(t, self.model.decoder(state)) for t, state in zip(solution.ts, solution.ys, strict=True)]
 
     def _result(self) -> TrainResult:
         assert self.best is not None
         self.model.load_state_dict(self.best_state)
-        logits = predict(self.model, self.x, self.edges, time=self.best.time)
+        best, split = self.best, self.split
+        with torch.no_grad():
+            logits = _predict(self.model, self.inputs, best.time)
         return TrainResult(
-            best=self.best,
-            test_accuracy=accuracy(logits, self.y, self.split.test),
+            protocol=split.protocol,
+            split=split.number,
+            seed=self.seed,
+            train_nodes=split.train.numel(),
+            validation_nodes=split.validation.numel(),
+            test_nodes=split.test.numel(),
+            best_epoch=best.epoch,
+            epochs=len(self.history),
+            time=best.time,
+            validation_accuracy=best.validation_accuracy,
+            test_accuracy=accuracy(logits, self.y, split.test),
+            evaluations=best.evaluations,
+            mean_evaluations=fmean(metrics.evaluations for metrics in self.history),
+            epoch_evaluations=fmean(each.evaluations + each.train_evaluations for each in self.history),
+            seconds=round(self._seconds(), 3),
+            test_measures=measure(logits, self.y, split.test),
             history=tuple(self.history),
-            seconds=self._seconds(),
-            test_measures=measure(logits, self.y, self.split.test),
+            logits=logits,
         )
 
     def _seconds(self) -> float:
@@ -325,6 +302,44 @@ class _Training:
         self.history = [EpochMetrics(**metrics) for metrics in saved.facts["history"]]
         self.best = self.history[saved.facts["best_epoch"] - 1]
         self.earlier_seconds = saved.facts["seconds"]
+
+
+def consistency(passes: Sequence[Logits], temperature: float) -> Tensor:
+    """Mean squared distance of class probabilities to their sharpened mean, over nodes and passes.
+
+    The consistency regularisation of `"Graph Random Neural Networks for Semi-Supervised Learning on Graphs"
+    <https://arxiv.org/abs/2005.11079>`_; the sharpened mean has no gradient.
+    """
+    probabilities = torch.stack([logits.softmax(dim=-1) for logits in passes])
+    sharpened = probabilities.detach().mean(dim=0) ** (1 / temperature)
+    target = sharpened / sharpened.sum(dim=-1, keepdim=True)
+    return (probabilities - target).square().sum(dim=-1).mean()
+
+
+def learning_rate(config: TrainingConfig, history: Sequence[EpochMetrics]) -> float:
+    """The learning rate of the epoch after ``history``: a function of it, so that resuming needs no other state."""
+    if config.schedule == "cosine":
+        return config.learning_rate * (1 + math.cos(math.pi * len(history) / config.epochs)) / 2
+    if config.schedule == "constant":
+        return config.learning_rate
+    rate, best, waited = config.learning_rate, math.inf, 0
+    for metrics in history:
+        best, waited = (metrics.validation_loss, 0) if metrics.validation_loss < best else (best, waited + 1)
+        if waited >= PLATEAU:
+            rate, waited = rate / 2, 0
+    return rate
+
+
+def _weight_decay_groups(model: nn.Module, config: TrainingConfig) -> list[dict[str, Any]]:
+    """Parameters, with the weight decay of encoder and decoder apart where it is set."""
+    if config.affine_weight_decay is None:
+        return [{"params": list(model.parameters())}]
+    named = list(model.named_parameters())
+    affine = [parameter for name, parameter in named if name.startswith(("encoder.", "decoder."))]
+    if not affine:
+        raise ValueError(f"affine_weight_decay needs a model with encoder and decoder, got {type(model).__name__}")
+    others = [parameter for name, parameter in named if not name.startswith(("encoder.", "decoder."))]
+    return [{"params": others}, {"params": affine, "weight_decay": config.affine_weight_decay}]
 
 
 def _balanced(classes: Labels, num_classes: int) -> Tensor:

@@ -1,14 +1,29 @@
-"""Names for the shapes that travel through the library.
+"""Names for the shapes and ranges that appear in signatures.
 
-They are aliases of :class:`torch.Tensor`: documentation that a signature carries, checked where data enters
-(:mod:`kuramotognn.graph`, the models) and nowhere deeper.
+Shapes are aliases of :class:`torch.Tensor`: documentation that a signature carries, checked where data enters
+(:mod:`kuramotognn.graph`, the models) and nowhere deeper. Ranges are checked where settings are read.
 
 Symbols: ``N`` nodes, ``E`` edges, ``F`` input features, ``d`` hidden channels, ``C`` classes, ``H`` attention heads.
 """
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
+
+__all__ = [
+    "EdgeHeads",
+    "EdgeIndex",
+    "EdgeWeight",
+    "Index",
+    "Labels",
+    "Logits",
+    "Nodes",
+    "NonNegativeFloat",
+    "PositiveFloat",
+    "PositiveInt",
+    "Probability",
+]
 
 Nodes: TypeAlias = Tensor
 """``[N, d]`` one row of real numbers per node: features, phases, natural frequencies."""
@@ -30,3 +45,6 @@ Labels: TypeAlias = Tensor
 
 Logits: TypeAlias = Tensor
 """``[N, C]`` unnormalised log-probabilities of the classes."""
+
+Probability: TypeAlias = Annotated[float, Field(ge=0, lt=1)]
+"""A dropout: at least 0 and below 1."""

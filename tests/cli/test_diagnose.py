@@ -13,7 +13,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     flow = ["--model.hidden-channels", "8", "--model.time", "4", "--solver.step-size", "0.5"]
     assert main(["train", *flow, *SHORT, "--out", str(folder / "flow")]) == 0
-    layers = ["--model", "gcn", "--model.hidden-channels", "8", "--model.layers", "24", "--model.no-residual"]
+    layers = ["--model", "gcn", "--model.hidden-channels", "8", "--model.num-layers", "24", "--model.no-residual"]
     layers += ["--training.learning-rate", "1e-6"]  # Initial weights, whose decay is known.
     assert main(["train", *layers, *SHORT, "--out", str(folder / "gcn")]) == 0
     return folder

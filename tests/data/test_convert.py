@@ -19,7 +19,7 @@ def data() -> Data:
     return Data(x=torch.randn(4, 5), edge_index=edges, y=torch.tensor([0, 1, -1, 1]), **masks)
 
 
-def test_pyg_data() -> None:
+def test_pyg_data_with_masks() -> None:
     source = data()
     dataset = from_data(source, class_names=["no", "yes"])
     assert torch.as_tensor(dataset.x).equal(source.x)
@@ -34,7 +34,7 @@ def test_pyg_data() -> None:
         from_data(Data(x=source.x[:2], edge_index=source.edge_index, y=source.y[:2]))
 
 
-def test_scipy() -> None:
+def test_scipy_matrices() -> None:
     source = data()
     adjacency = to_scipy_sparse_matrix(source.edge_index, torch.arange(6.0), 4)
     dataset = from_scipy(adjacency, scipy.sparse.csr_array(np.eye(4)), [0, 1, 0, 1], weighted=True)

@@ -45,7 +45,7 @@ def test_subset_keeps_each_node_with_its_data() -> None:
 
 
 @pytest.mark.parametrize("name", ["Cora", "CORA", " cora "])
-def test_names_are_forgiving(name: str) -> None:
+def test_case_and_blanks_of_a_name_do_not_matter(name: str) -> None:
     assert load_dataset(name).name == "cora"
 
 
@@ -66,7 +66,7 @@ def test_the_embedded_file_is_what_the_tool_builds(shared_datasets: Path) -> Non
 
 
 def test_same_graph_as_planetoids_cora(shared_datasets: Path, tmp_path: Path) -> None:
-    """Planetoid's papers and words stand in another order: compare what no order changes."""
+    """Planetoid has the papers and words in another order: compare what does not depend on it."""
     shutil.copytree(shared_datasets / "Cora", tmp_path / "Cora")
     theirs, ours = Planetoid(str(tmp_path), "Cora")[0], load_dataset("cora")
 
@@ -81,8 +81,8 @@ def test_same_graph_as_planetoids_cora(shared_datasets: Path, tmp_path: Path) ->
     assert sorted(torch.bincount(ours.y).tolist()) == sorted(torch.bincount(theirs.y).tolist())
 
 
-def test_homophily_by_hand() -> None:
-    """Of the edges 0–1 (same class), 1–2 (different), a loop and one to a node of unknown class, two count."""
+def test_homophily_of_a_small_graph() -> None:
+    """Edges 0–1 (same class) and 1–2 (different classes) count; a self-loop and edges of unlabelled nodes do not."""
     edge_index = torch.tensor([[0, 1, 1, 2, 0, 2, 3], [1, 0, 2, 1, 0, 3, 2]])
     y = torch.tensor([0, 0, 1, -1])
     data = NodeDataset("by-hand", torch.eye(4), edge_index, y, ("a", "b"), list("wxyz"))
@@ -90,6 +90,6 @@ def test_homophily_by_hand() -> None:
     assert math.isnan(replace(data, y=torch.full((4,), -1)).edge_homophily())
 
 
-def test_homophily_is_pygs() -> None:
+def test_homophily_equals_that_of_pyg() -> None:
     cora = load_dataset("cora")
     assert cora.edge_homophily() == pytest.approx(homophily(cora.edge_index, cora.y, method="edge"))

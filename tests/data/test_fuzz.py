@@ -1,4 +1,4 @@
-"""Mutated files: each is read, or refused with our error; nothing else ever leaves the readers."""
+"""A mutated file is either read or raises DataError, never another exception."""
 
 import random
 from collections.abc import Callable
@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse
 
 from kuramotognn.data import DataError, GraphFiles, read_graph, read_graphml
-from kuramotognn.data.tables import read_matrix
-from tests.data.test_own import EDGES, MEANING, NODES
+from kuramotognn.data.table_files import read_matrix
+from tests.data.test_own_graph import EDGES, MEANING, NODES
 
 GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
@@ -60,7 +60,7 @@ def mutate(content: bytes, rnd: random.Random) -> bytes:
 
 
 def formats(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], object]]]:
-    """For each format: a good file, and what reads a file of it."""
+    """For each format: the content of a valid file, and its reader."""
     nodes, edges = folder / "good-nodes.csv", folder / "good-edges.csv"
     nodes.write_text(NODES)
     edges.write_text(EDGES)
@@ -101,7 +101,7 @@ def formats(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], object]]]:
     "nodes.csv", "edges.csv", "nodes.parquet", "edges.parquet", "nodes.npz", "words.npz", "dense.npz", "graph.graphml",
 ])  # fmt: skip
 @pytest.mark.filterwarnings("ignore")
-def test_every_mutated_file_is_read_or_refused(name: str, tmp_path: Path) -> None:
+def test_a_mutated_file_is_read_or_raises_data_error(name: str, tmp_path: Path) -> None:
     good, read = formats(tmp_path)[name]
     path = tmp_path / f"mutated-{name}"
     path.write_bytes(good)
@@ -114,5 +114,5 @@ def test_every_mutated_file_is_read_or_refused(name: str, tmp_path: Path) -> Non
             read(path)
         except DataError as error:
             sentences.append(str(error))
-    assert len(sentences) > 10, "the mutations must hurt"
+    assert len(sentences) > 10, "too few mutations were errors"
     assert all(sentence and "\n" not in sentence for sentence in sentences)

@@ -1,4 +1,4 @@
-"""The size of file that the readers must take: 200,000 nodes with 2 million edges in 20 s and 2 GB."""
+"""200,000 nodes with 2 million edges are read in 20 s and 2 GB of memory."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The public data sets, from their raw files and without a network, against torch_geometric's own classes."""
+"""The public data sets, read from raw files without a network, compared with torch_geometric's classes."""
 
 import gzip
 import hashlib
@@ -19,10 +19,10 @@ from torch_geometric.io import read_npz, read_planetoid_data
 from torch_geometric.utils import is_undirected, to_undirected
 
 from kuramotognn import SparseFeatures, load_dataset
+from kuramotognn.config.resolve import resolve
 from kuramotognn.data import DATASETS, DataError, NodeDataset, Split
 from kuramotognn.data.facts import describe_datasets
 from kuramotognn.data.readers import _unpickle, read_heterophilous, read_ogb_arxiv
-from kuramotognn.experiments.data_config import DataConfig
 
 NINE = ["cora", "citeseer", "pubmed", "computers", "photo", "coauthor-cs", "texas", "wisconsin", "cornell"]
 
@@ -41,7 +41,7 @@ def digest(split: Split) -> str:
 
 
 def split_digests(dataset: NodeDataset, name: str, protocol: str, numbers: tuple[int, ...]) -> list[str]:
-    config = DataConfig(protocol=protocol).for_dataset(name)  # type: ignore[arg-type]
+    config = resolve({"dataset": name, "data.protocol": protocol}).config.data
     if config.largest_component:
         dataset = dataset.largest_component()
     return [digest(config.split(dataset, number)) for number in numbers]
@@ -57,19 +57,19 @@ def test_the_nine_have_the_papers_statistics(raw_root: Path) -> None:
     for name, sizes in {"texas": (183, 1703, 5), "wisconsin": (251, 1703, 5), "cornell": (183, 1703, 5)}.items():
         ours = rows[name]["ours"]
         assert (ours["nodes"], ours["features"], ours["classes"]) == sizes
-    remembered = json.loads((raw_root / "facts.json").read_text())
-    remembered["citeseer"]["facts"]["nodes"] = 7
-    (raw_root / "facts.json").write_text(json.dumps(remembered))
-    assert describe_datasets(raw_root)[1]["ours"]["nodes"] == 7, "what is remembered is not computed again"
+    cached = json.loads((raw_root / "facts.json").read_text())
+    cached["citeseer"]["facts"]["nodes"] = 7
+    (raw_root / "facts.json").write_text(json.dumps(cached))
+    assert describe_datasets(raw_root)[1]["ours"]["nodes"] == 7, "cached statistics are not computed again"
     (raw_root / "facts.json").unlink()
 
 
 @pytest.mark.parametrize("folder", ["Cora", "CiteSeer", "PubMed"])
-def test_planetoid_as_torch_geometric_reads_it(folder: str, raw_root: Path) -> None:
+def test_planetoid_equals_torch_geometric(folder: str, raw_root: Path) -> None:
     ours = load_dataset(folder, protocol="planetoid-public", root=raw_root, download=False)
     theirs = read_planetoid_data(str(raw_root / folder / "raw"), folder)
     labelled = ours.y >= 0
-    assert int((~labelled).sum()) == (15 if folder == "CiteSeer" else 0), "nodes that the graph alone mentions"
+    assert int((~labelled).sum()) == (15 if folder == "CiteSeer" else 0), "nodes that occur only in the graph"
     assert dense(ours).equal(theirs.x)
     assert ours.y[labelled].equal(theirs.y[labelled])
     assert edge_set(ours.edge_index) == edge_set(theirs.edge_index)
@@ -78,7 +78,7 @@ def test_planetoid_as_torch_geometric_reads_it(folder: str, raw_root: Path) -> N
         assert nodes.equal(theirs[mask].nonzero().flatten())
 
 
-def test_amazon_as_torch_geometric_reads_it(raw_root: Path) -> None:
+def test_amazon_equals_torch_geometric(raw_root: Path) -> None:
     ours = load_dataset("photo", root=raw_root, download=False)
     theirs = read_npz(str(raw_root / DATASETS["photo"].raw[0].path))
     assert dense(ours).equal(theirs.x)
@@ -87,7 +87,7 @@ def test_amazon_as_torch_geometric_reads_it(raw_root: Path) -> None:
     assert isinstance(ours.x, SparseFeatures)
 
 
-def test_webkb_as_torch_geometric_reads_it(shared_datasets: Path, tmp_path: Path) -> None:
+def test_webkb_equals_torch_geometric(shared_datasets: Path, tmp_path: Path) -> None:
     shutil.copytree(shared_datasets / "texas", tmp_path / "texas", copy_function=shutil.copyfile)
     for folder in (tmp_path / "texas", tmp_path / "texas" / "raw"):
         folder.chmod(0o755)
@@ -121,9 +121,9 @@ def test_splits_are_the_same_on_every_platform(
     assert split_digests(dataset, name, protocol, numbers) == golden
 
 
-def test_given_splits_have_an_end(raw_root: Path) -> None:
+def test_given_splits_are_limited(raw_root: Path) -> None:
     texas = load_dataset("texas", root=raw_root, download=False)
-    config = DataConfig().for_dataset("texas")
+    config = resolve({"dataset": "texas"}).config.data
     sizes = [len(part) for part in (config.split(texas, 3).train, config.split(texas, 3).validation)]
     assert sizes == [87, 59]
     with pytest.raises(ValueError, match="split 10 does not exist: geom-gcn has 10 splits, numbered 0 to 9"):
@@ -144,17 +144,17 @@ def test_a_tampered_pickle_is_never_unpickled(shared_datasets: Path, tmp_path: P
             return os.mkdir, (str(witness),)
 
     (folder / "ind.citeseer.allx").write_bytes(pickle.dumps(Harmful()))
-    with pytest.raises(DataError, match=r"allx is not the published file.* set aside as ind\.citeseer\.allx\.rejected"):
+    with pytest.raises(DataError, match=r"allx is not the published file.* renamed to ind\.citeseer\.allx\.rejected"):
         load_dataset("citeseer", root=tmp_path, download=False)
     assert not witness.exists()
     assert (folder / "ind.citeseer.allx.rejected").exists()
-    with pytest.raises(DataError, match="which the published ones do not"):
+    with pytest.raises(DataError, match="which the published files do not"):
         _unpickle(pickle.dumps(Harmful()))
     assert not witness.exists()
 
 
-def test_amazon_is_known_by_its_content(shared_datasets: Path, tmp_path: Path) -> None:
-    """The same graph in other bytes, orders and types is accepted; one edge more is not."""
+def test_amazon_is_recognised_by_its_content(shared_datasets: Path, tmp_path: Path) -> None:
+    """The same graph with other bytes, order and types is accepted; a changed edge is not."""
     info = DATASETS["photo"]
     place = tmp_path / info.raw[0].path
     place.parent.mkdir(parents=True)
@@ -174,8 +174,8 @@ def generated_features(rows: int, columns: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((rows, columns)).astype(np.float32)
 
 
-def test_the_layout_of_heterophilous_graphs(shared_datasets: Path, tmp_path: Path) -> None:
-    """The graph is the real one, features and masks are generated: a test of the reader and of the checksum."""
+def test_layout_of_heterophilous_graphs(shared_datasets: Path, tmp_path: Path) -> None:
+    """The graph is real, features and masks are generated: this tests the reader and the checksum."""
     graph = shared_datasets / "roman_empire_graph"
     edges = np.loadtxt(graph / "edges.csv", delimiter=",", skiprows=1, dtype=np.int64)
     labels = np.loadtxt(graph / "labels.csv", skiprows=1, dtype=np.int64)
@@ -216,7 +216,7 @@ def small_arxiv(nodes: int = 6) -> dict[str, bytes]:
     }
 
 
-def test_ogbs_layout_from_its_archive(tmp_path: Path) -> None:
+def test_ogb_layout_from_its_archive(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in small_arxiv().items():
@@ -226,7 +226,7 @@ def test_ogbs_layout_from_its_archive(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"get http://snap.*arxiv\.zip and put it in .*ogbn_arxiv/arxiv\.zip"):
         load_dataset("ogbn-arxiv", root=tmp_path, download=False)
     (home / "arxiv.zip").write_bytes(buffer.getvalue()[:-9])
-    with pytest.raises(DataError, match="is not the archive it should be"):
+    with pytest.raises(DataError, match="is not the published archive"):
         load_dataset("ogbn-arxiv", root=tmp_path, download=False)
     (home / "arxiv.zip").write_bytes(buffer.getvalue())
     dataset = load_dataset("OGBN_Arxiv", root=tmp_path, download=False)
@@ -237,13 +237,13 @@ def test_ogbs_layout_from_its_archive(tmp_path: Path) -> None:
     assert edge_set(one_way.edge_index) == {(0, 1), (1, 2), (2, 1)}
 
 
-def test_ogbs_tables_must_agree() -> None:
+def test_ogb_tables_must_agree() -> None:
     contents = {Path(name).name: content for name, content in small_arxiv().items()}
     with pytest.raises(DataError, match="announce 7 nodes and 3 edges"):
         read_ogb_arxiv("ogbn-arxiv", contents | {"num-node-list.csv.gz": gzip.compress(b"7\n")})
-    with pytest.raises(DataError, match=r"edge\.csv\.gz is not a gzipped table of numbers"):
+    with pytest.raises(DataError, match=r"edge\.csv\.gz cannot be read as a gzipped table of numbers"):
         read_ogb_arxiv("ogbn-arxiv", contents | {"edge.csv.gz": gzip.compress(b"1,x\n")})
-    with pytest.raises(DataError, match=r"edge\.csv\.gz is not a gzipped table of numbers"):
+    with pytest.raises(DataError, match=r"edge\.csv\.gz cannot be read as a gzipped table of numbers"):
         read_ogb_arxiv("ogbn-arxiv", contents | {"edge.csv.gz": b"1,2\n"})
 
 
@@ -259,21 +259,21 @@ def test_the_real_arxiv_graph_with_generated_features(shared_datasets: Path) -> 
     assert digest(split) == "df02a4bbdb3fdbb9"
 
 
-def test_protocols_that_a_data_set_does_not_have() -> None:
+def test_unknown_protocols_of_a_data_set() -> None:
     with pytest.raises(DataError, match="photo has no protocol 'geom-gcn'; it has random-per-class, fraction, k-fold"):
         load_dataset("photo", protocol="geom-gcn")
     with pytest.raises(ValueError, match="texas has no protocol 'ogb-time'; it has geom-gcn"):
-        DataConfig(protocol="ogb-time").for_dataset("texas")
+        resolve({"dataset": "texas", "data.protocol": "ogb-time"})
 
 
 @pytest.mark.parametrize("name", ["CoauthorCS", "coauthor_cs", "Coauthor CS", "COAUTHOR-CS"])
-def test_names_are_forgiving(name: str) -> None:
+def test_case_and_dashes_of_a_name_do_not_matter(name: str) -> None:
     from kuramotognn.data import dataset_name
 
     assert dataset_name(name) == "coauthor-cs"
 
 
-def test_every_file_has_a_place_and_a_source() -> None:
+def test_every_file_has_a_source_and_can_be_verified() -> None:
     assert list(DATASETS) == [*NINE, "roman-empire", "amazon-ratings", "ogbn-arxiv"]
     for info in DATASETS.values():
         for file in info.raw:

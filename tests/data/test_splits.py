@@ -10,7 +10,7 @@ from kuramotognn import Split, fraction, k_fold, load_dataset, random_per_class
 
 
 @given(st.integers(0, 10_000), st.integers(1, 8), st.integers(60, 120))
-def test_the_parts_are_what_the_protocol_says(seed: int, per_class: int, development: int) -> None:
+def test_parts_of_random_per_class(seed: int, per_class: int, development: int) -> None:
     labels = torch.arange(200) % 4
     split = random_per_class(labels, seed, per_class=per_class, development=development)
     assert torch.bincount(labels[split.train]).tolist() == [per_class] * 4
@@ -20,7 +20,7 @@ def test_the_parts_are_what_the_protocol_says(seed: int, per_class: int, develop
     assert (split.protocol, split.number) == ("random-per-class", seed)
 
 
-def test_pure_function_of_its_arguments() -> None:
+def test_a_split_depends_on_its_arguments_only() -> None:
     labels = torch.arange(300) % 3
     torch.manual_seed(1)
     first = random_per_class(labels, 7, development=150)
@@ -36,14 +36,14 @@ def digest(split: Split) -> str:
     return hashlib.sha256(parts.tobytes()).hexdigest()[:16]
 
 
-def test_the_same_on_every_platform() -> None:
-    """Golden values: a changed split would make every committed number incomparable."""
+def test_splits_are_the_same_on_every_platform() -> None:
+    """Committed results are valid for these splits only."""
     labels = load_dataset("cora").largest_component().y
     found = [digest(random_per_class(labels, seed)) for seed in (0, 1, 1000)]
     assert found == ["b18fbe7b97e91ab7", "20053cfccd0be4b3", "9b665d4e9268914b"]
 
 
-def test_too_few_nodes_of_a_class_get_a_sentence() -> None:
+def test_too_few_nodes_of_a_class() -> None:
     labels = torch.tensor([0] * 98 + [1] * 2)
     with pytest.raises(
         ValueError, match=r"class 'rare' has \d of the 50 development nodes of split 3, fewer than the 5"
@@ -52,7 +52,7 @@ def test_too_few_nodes_of_a_class_get_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("development", [0, 100, 101])
-def test_development_must_leave_something_to_test(development: int) -> None:
+def test_development_must_leave_test_nodes(development: int) -> None:
     with pytest.raises(ValueError, match=r"development must be between 1 and 99 \(100 nodes\)"):
         random_per_class(torch.zeros(100).long(), 0, development=development)
 
@@ -66,7 +66,7 @@ labelled = st.lists(st.integers(-1, 2), max_size=60).map(lambda extra: torch.ten
 
 
 @given(labelled, st.integers(0, 1000))
-def test_fractions_of_each_class(labels: torch.Tensor, seed: int) -> None:
+def test_fraction_splits_each_class(labels: torch.Tensor, seed: int) -> None:
     split = fraction(labels, seed, train=0.5, validation=0.25)
     everything = torch.cat([split.train, split.validation, split.test])
     assert sorted(everything.tolist()) == (labels >= 0).nonzero().flatten().tolist()
@@ -80,7 +80,7 @@ def test_fractions_of_each_class(labels: torch.Tensor, seed: int) -> None:
 
 
 @given(labelled, st.integers(0, 5), st.integers(3, 5))
-def test_every_labelled_node_is_tested_once_a_shuffle(labels: torch.Tensor, shuffle: int, folds: int) -> None:
+def test_every_labelled_node_is_tested_once_per_shuffle(labels: torch.Tensor, shuffle: int, folds: int) -> None:
     splits = [k_fold(labels, shuffle * folds + fold, folds=folds) for fold in range(folds)]
     known = (labels >= 0).nonzero().flatten().tolist()
     assert sorted(torch.cat([split.test for split in splits]).tolist()) == known
@@ -92,7 +92,7 @@ def test_every_labelled_node_is_tested_once_a_shuffle(labels: torch.Tensor, shuf
             assert abs(int((labels[this.test] == label).sum()) - share) < 1
 
 
-def test_unlabelled_nodes_take_no_part() -> None:
+def test_unlabelled_nodes_are_left_out() -> None:
     labels = torch.cat([torch.arange(90) % 3, torch.full((30,), -1)])[torch.randperm(120)]
     split = random_per_class(labels, 0, per_class=5, development=40)
     assert int(labels[torch.cat([split.train, split.validation, split.test])].min()) == 0
@@ -103,7 +103,7 @@ def test_unlabelled_nodes_take_no_part() -> None:
     [
         (lambda: fraction(torch.tensor([0, 0, 0, 1]), 0), "class '1' has 1 labelled node, but the fraction protocol"),
         (lambda: fraction(torch.tensor([-1, -1]), 0), "no node has a label"),
-        (lambda: fraction(torch.zeros(9).long(), 0, train=0.9, validation=0.1), "a sum under 1"),
+        (lambda: fraction(torch.zeros(9).long(), 0, train=0.9, validation=0.1), "a sum below 1"),
         (lambda: k_fold(torch.zeros(9).long(), 0, folds=2), "folds must be at least 3"),
         (lambda: k_fold(torch.zeros(3).long(), 0), "5 folds needs 5 of each class"),
     ],

@@ -20,6 +20,7 @@ from kuramotognn import (
     is_oversmoothing,
     oversmoothing_profile,
 )
+from kuramotognn.config.model_settings import settings_class
 from kuramotognn.diagnostics import dirichlet_energy, mean_pairwise_distance, phase_energy, profile, trajectory_profile
 from tests.conftest import ring
 
@@ -39,7 +40,7 @@ def data() -> Data:
 
 
 class Stack(nn.Module):
-    """States that a test can compute itself: a layer with a skip connection and a normalisation, used several times."""
+    """One layer with a skip connection and normalisation, called several times; the test computes its states itself."""
 
     def __init__(self, times: int = 6) -> None:
         super().__init__()
@@ -59,11 +60,11 @@ class Stack(nn.Module):
         return self.states(x, edge_index)[-1]
 
 
-def test_depths_are_the_states_between_layers(data: Data) -> None:
+def test_depths_are_states_between_layers(data: Data) -> None:
     torch.manual_seed(0)
     model = Stack().train()
     found = oversmoothing_profile(model, data, pairs=None)
-    assert model.training, "the mode is given back"
+    assert model.training, "the training mode is restored"
     with torch.no_grad():
         states = model.eval().states(data.x, data.edge_index)
     graph = Graph.from_edge_index(data.edge_index, NODES)
@@ -71,12 +72,12 @@ def test_depths_are_the_states_between_layers(data: Data) -> None:
     assert found.unit == "layer"
     assert found.measures["pairwise-distance"] == pytest.approx([mean_pairwise_distance(x) for x in states])
     assert found.measures["dirichlet"] == pytest.approx([dirichlet_energy(x, graph) for x in states])
-    assert not model.conv._forward_hooks, "hooks are taken away"
+    assert not model.conv._forward_hooks, "hooks are removed"
     assert set(found.measures) == {name for name, m in profile.MEASURES.items() if not m.phases}
 
 
 @pytest.mark.parametrize("kind", [pyg.GCN, pyg.GAT, pyg.GraphSAGE, pyg.GIN, pyg.PNA])
-def test_any_pyg_model(kind: type[nn.Module], data: Data) -> None:
+def test_pyg_models(kind: type[nn.Module], data: Data) -> None:
     torch.manual_seed(0)
     more = {"aggregators": ["mean"], "scalers": ["identity"], "deg": torch.tensor([0, 5, 5])} if kind is pyg.PNA else {}
     found = oversmoothing_profile(kind(FEATURES, HIDDEN, 6, CLASSES, **more), data, pairs=None)
@@ -96,11 +97,11 @@ def test_deep_gcn_oversmooths_and_kuramotognn_does_not(data: Data) -> None:
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_every_model_of_the_registry(name: str, data: Data) -> None:
+def test_models_of_the_registry(name: str, data: Data) -> None:
     torch.manual_seed(0)
-    settings = MODELS[name].settings
-    changes = {key: value for key, value in (("layers", 6), ("time", 6.0)) if key in settings.model_fields}
-    model = settings(hidden_channels=8, **changes).build(FEATURES, CLASSES, Solver("euler", step_size=0.5))
+    settings = settings_class(name)
+    changes = {key: value for key, value in (("num_layers", 6), ("time", 6.0)) if key in settings.model_fields}
+    model = settings(name=name, hidden_channels=8, **changes).build(FEATURES, CLASSES, Solver("euler", step_size=0.5))
     if name == "grand++":
         model.field.set_training_nodes(torch.arange(4))
     task = SimpleNamespace(x=data.x, edge_index=Graph.from_edge_index(data.edge_index, NODES), y=data.y)
@@ -113,7 +114,7 @@ def test_every_model_of_the_registry(name: str, data: Data) -> None:
 
 def test_a_flow_is_measured_along_its_steps(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    model = KuramotoGNN(FEATURES, HIDDEN, CLASSES, time=2.0, solver=Solver("euler", step_size=0.25)).double()
+    model = KuramotoGNN(FEATURES, HIDDEN, CLASSES, time=2.0, solver=Solver("euler", step_size=0.25)).double().eval()
     data.x = data.x.double()
     found = oversmoothing_profile(model, data, pairs=None)
     assert found.depth == tuple(0.25 * k for k in range(9))
@@ -134,7 +135,7 @@ def test_a_flow_is_measured_along_its_steps(data: Data, monkeypatch: pytest.Monk
     assert list(few.measures) == ["mad", "frequency-spread"]
 
 
-def test_long_flows_are_thinned_and_adaptive_ones_cut_evenly(data: Data) -> None:
+def test_default_times_of_long_and_adaptive_flows(data: Data) -> None:
     model = KuramotoGNN(FEATURES, HIDDEN, CLASSES, time=25.0, solver=Solver("euler", step_size=0.1))
     assert (
         len(oversmoothing_profile(model, data, measures=["mad"]).depth) == 85
@@ -155,7 +156,7 @@ def test_a_trajectory(data: Data) -> None:
     assert {"order", "class-separation", "frequency-spread"} <= set(found.measures)
 
 
-def test_layers_of_our_own_and_named_ones(data: Data) -> None:
+def test_kuramoto_layers_and_chosen_layers(data: Data) -> None:
     class Mixed(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -173,33 +174,33 @@ def test_layers_of_our_own_and_named_ones(data: Data) -> None:
     assert oversmoothing_profile(model, data, layers=[model.first]).depth == (1,)
 
 
-def test_states_are_not_kept(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_are_not_stored(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[weakref.ref[Tensor]] = []
     most = 0
-    read = profile._Meter.read
+    record = profile._Recorder.record
 
-    def counting(self: profile._Meter, depth: float, x: Tensor) -> None:
+    def counting(self: profile._Recorder, depth: float, x: Tensor) -> None:
         nonlocal most
         alive.append(weakref.ref(x))
-        read(self, depth, x)
+        record(self, depth, x)
         gc.collect()
         most = max(most, sum(reference() is not None for reference in alive))
 
-    monkeypatch.setattr(profile._Meter, "read", counting)
+    monkeypatch.setattr(profile._Recorder, "record", counting)
     oversmoothing_profile(pyg.GCN(FEATURES, HIDDEN, 30), data, measures=["mad"])
     assert len(alive) == 30
     assert most <= 2
 
 
-def test_rounding_errors_are_known(data: Data) -> None:
+def test_rounding_errors_lie_below_the_floor(data: Data) -> None:
     """Equal rows up to the last digit of float32 lie below the floor of every measure that goes to zero."""
     x = 1 + 1e-7 * torch.randn(NODES, HIDDEN, generator=torch.Generator().manual_seed(0))
     graph = Graph.from_edge_index(data.edge_index, NODES)
     names = [name for name, measure in profile.MEASURES.items() if measure.order and "normalised" not in name]
-    meter = profile._Meter([name for name in names if name != "rayleigh"], profile.Surroundings(graph))
-    meter.read(0.0, x)
-    for name, floor in meter.floor.items():
-        assert meter.values[name][0] < floor[0], name
+    recorder = profile._Recorder([name for name in names if name != "rayleigh"], profile.Context(graph))
+    recorder.record(0.0, x)
+    for name, floor in recorder.floor.items():
+        assert recorder.values[name][0] < floor[0], name
 
 
 def test_weights_and_signs(data: Data) -> None:
@@ -220,17 +221,17 @@ def test_weights_and_signs(data: Data) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"model": nn.Linear(FEATURES, 2)}, "Linear has no message-passing layer; name the modules to look at"),
+        ({"model": nn.Linear(FEATURES, 2)}, "Linear has no message-passing layer; name the modules to measure"),
         ({"data": SimpleNamespace(x=torch.zeros(3, 2))}, "data must have edge_index, got SimpleNamespace without it"),
         ({"measures": ["madd"]}, "measure must be one of .* did you mean 'mad'"),
         ({"measures": ["frequency-spread"]}, "frequency-spread is for models that flow"),
         ({"data": "unlabelled", "measures": ["class-separation"]}, "class-separation needs classes; give data a y"),
         ({"pairs": 0}, "number of sampled pairs must be positive"),
-        ({"layers": [nn.Linear(1, 1)]}, "no layer of GCN that is looked at was called"),
+        ({"layers": [nn.Linear(1, 1)]}, "no measured layer of GCN was called"),
         ({"data": "huge"}, "the state at depth 1 is not finite"),
     ],
 )
-def test_mistakes_get_a_sentence(change: dict[str, object], sentence: str, data: Data) -> None:
+def test_wrong_arguments(change: dict[str, object], sentence: str, data: Data) -> None:
     arguments: dict[str, object] = {"model": pyg.GCN(FEATURES, HIDDEN, 3), "data": data} | change
     if arguments["data"] == "unlabelled":
         del data.y
@@ -242,7 +243,7 @@ def test_mistakes_get_a_sentence(change: dict[str, object], sentence: str, data:
         oversmoothing_profile(**arguments)  # type: ignore[arg-type]
 
 
-def test_a_pooled_state_is_refused(data: Data) -> None:
+def test_a_pooled_state_is_an_error(data: Data) -> None:
     class Pooled(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -256,7 +257,7 @@ def test_a_pooled_state_is_refused(data: Data) -> None:
         oversmoothing_profile(model, data, layers=[model.pool])
 
 
-def test_decay_of_what_cannot_decay_is_refused(data: Data) -> None:
+def test_measures_that_do_not_decay_are_an_error(data: Data) -> None:
     found = oversmoothing_profile(pyg.GCN(FEATURES, HIDDEN, 6), data)
     with pytest.raises(ValueError, match="effective-rank does not go to zero when nodes become equal; take one of"):
         is_oversmoothing(found, "effective-rank")

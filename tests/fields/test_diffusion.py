@@ -12,9 +12,9 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import expm_multiply
 from torch import Tensor
 
-from kuramotognn import Attention, Graph, Kuramoto, KuramotoDynamics, RandomWalk, Solver, integrate
-from kuramotognn.fields import Diffusion, DiffusionDynamics
-from kuramotognn.kernels import CoupledSystem, use_backend
+from kuramotognn import Attention, Graph, RandomWalk, Solver, integrate
+from kuramotognn.fields import CoupledDynamics, Couplings, Diffusion, PhaseField
+from kuramotognn.kernels import use_backend
 from tests.conftest import graphs, ring
 
 FINE = Solver("rk4", steps=200)
@@ -95,8 +95,8 @@ def test_small_phases_of_kuramoto_diffuse() -> None:
     a, errors = RandomWalk()(torch.empty(6, 0), graph), []
     for size in (1e-2, 1e-3):
         x0 = size * start(6)
-        linear = DiffusionDynamics(CoupledSystem(graph.pattern, a, torch.zeros_like(x0), 1.0, linear=True))
-        kuramoto = KuramotoDynamics(graph.pattern, a, torch.zeros_like(x0), 1.0)
+        linear = CoupledDynamics(Couplings(graph.pattern, a), torch.zeros_like(x0), 1.0, linear=True)
+        kuramoto = CoupledDynamics(Couplings(graph.pattern, a), torch.zeros_like(x0), 1.0)
         difference = integrate(kuramoto, x0, 2.0, FINE).final - integrate(linear, x0, 2.0, FINE).final
         errors.append(difference.abs().max() / size)
     assert errors[0] < 1e-3
@@ -109,15 +109,15 @@ def test_without_a_source_there_is_no_beta() -> None:
     assert [name for name, _ in field.named_parameters()] == ["alpha"]
 
 
-def test_without_a_source_the_drive_is_zero() -> None:
+def test_without_a_source_the_constant_term_is_zero() -> None:
     x0 = start(5)
-    assert not grand(0.5, None)(x0, ring(5)).system.drive.any()
+    assert not grand(0.5, None)(x0, ring(5)).source.any()
 
 
-def test_pull_and_source_start_at_one_half_and_zero() -> None:
+def test_strength_and_source_start_at_one_half_and_zero() -> None:
     x0 = start(5)
-    system = Diffusion(RandomWalk()).double()(x0, ring(5)).system
-    assert (system.strength.item(), system.drive.abs().max().item()) == (0.5, 0.0)
+    dynamics = Diffusion(RandomWalk()).double()(x0, ring(5))
+    assert (dynamics.strength.item(), dynamics.source.abs().max().item()) == (0.5, 0.0)
 
 
 def test_reset_gives_the_first_numbers_again() -> None:
@@ -164,7 +164,7 @@ KINDS = {
     "grand-l": {"source": "initial"},
     "grand-l-no-x0": {"source": "none"},
     "grand-nl": {"source": "initial", "time_varying": True},
-    "grand++": {"source": "labelled"},
+    "grand++": {"source": "labelled", "source_dropout": 0.0},
 }
 LABELLED = torch.tensor([2, 3, 11, 17])
 RightHandSide = Callable[[Tensor, Tensor], Tensor]
@@ -286,7 +286,7 @@ def test_grand_is_the_linearisation_of_kuramoto() -> None:
         x0, field = size * start(20, 4), make_field("grand-l")
         with torch.no_grad():
             field.beta.fill_(1.0)  # type: ignore[union-attr]
-        kuramoto = Kuramoto(field.adjacency, coupling=field.alpha.sigmoid().item())
+        kuramoto = PhaseField(field.adjacency, coupling=field.alpha.sigmoid().item())
         flows = [integrate(each(x0, graph), x0, 1.0, FINE).final for each in (field, kuramoto)]
         errors.append((flows[0] - flows[1]).abs().max().item() / size)
     assert errors[1] < 1e-3
@@ -298,7 +298,7 @@ def test_grand_is_the_linearisation_of_kuramoto() -> None:
 
 def test_only_labelled_nodes_are_sources_and_sources_add_to_zero() -> None:
     x0, field = start(20, 4), make_field("grand++")
-    drive = make_drive(field, x0, weighted_graph())
+    drive = make_source(field, x0, weighted_graph())
     others = [node for node in range(20) if node not in LABELLED.tolist()]
     assert not drive[others].any()
     torch.testing.assert_close(drive[LABELLED], x0[LABELLED] - x0[LABELLED].mean(dim=0))
@@ -309,20 +309,20 @@ def test_sources_are_dropped_in_training_only() -> None:
     field = Diffusion(RandomWalk(), source="labelled", source_dropout=0.5).double()
     field.set_training_nodes(torch.arange(1000))
     x0, graph = start(1000), ring(1000)
-    whole = make_drive(field.eval(), x0, graph)
+    whole = make_source(field.eval(), x0, graph)
     torch.manual_seed(0)
-    some = make_drive(field.train(), x0, graph)
+    some = make_source(field.train(), x0, graph)
     silent = (some == 0).all(dim=1)
     assert 400 < int(silent.sum()) < 600
     torch.testing.assert_close(some[~silent], 2 * whole[~silent])
 
 
-def make_drive(field: Diffusion, x0: Tensor, graph: Graph) -> Tensor:
-    return field(x0, graph).system.drive  # type: ignore[attr-defined]
+def make_source(field: Diffusion, x0: Tensor, graph: Graph) -> Tensor:
+    return field(x0, graph).source  # type: ignore[attr-defined]
 
 
 def test_without_labelled_nodes_the_remedy_is_told() -> None:
-    field = Diffusion(RandomWalk(), source="labelled").double()
+    field = Diffusion(RandomWalk(), source="labelled", source_dropout=0.0).double()
     with pytest.raises(ValueError, match="none is known yet; train with fit, load trained parameters, or call set_tra"):
         field(start(5), ring(5))
     field.set_training_nodes(torch.tensor([1, 7]))
@@ -331,7 +331,10 @@ def test_without_labelled_nodes_the_remedy_is_told() -> None:
 
 
 def test_labelled_nodes_are_saved_and_loaded() -> None:
-    field, other = make_field("grand++"), Diffusion(Attention(4, heads=2), source="labelled").double()
+    field, other = (
+        make_field("grand++"),
+        Diffusion(Attention(4, heads=2), source="labelled", source_dropout=0.0).double(),
+    )
     other.load_state_dict(field.state_dict())
     assert other.training_nodes.tolist() == LABELLED.tolist()
 

@@ -1,15 +1,16 @@
 import pytest
 import torch
 
-from kuramotognn import Kuramoto, KuramotoDynamics, RandomWalk, Solver, integrate
+from kuramotognn import Kuramoto, RandomWalk, Solver, integrate
+from kuramotognn.fields import CoupledDynamics, Couplings, PhaseField
 from tests.conftest import ring
 
 
 def test_natural_frequencies_are_the_initial_phases() -> None:
     graph = ring(4)
     x0 = torch.randn(4, 2, dtype=torch.float64)
-    dynamics = Kuramoto(RandomWalk(), coupling=2.0)(x0, graph)
-    assert dynamics.omega is x0
+    dynamics = PhaseField(RandomWalk(), coupling=2.0)(x0, graph)
+    assert dynamics.source is x0
     velocity = torch.zeros_like(x0)
     for i in range(4):
         for j in ((i - 1) % 4, (i + 1) % 4):
@@ -27,7 +28,7 @@ def test_grand_is_the_linearisation() -> None:
     errors = []
     for size in (1e-2, 1e-3):
         x0 = size * direction
-        dynamics = KuramotoDynamics(graph.pattern, a, torch.zeros_like(x0), 1.0)
+        dynamics = CoupledDynamics(Couplings(graph.pattern, a), torch.zeros_like(x0), 1.0)
         flow = integrate(dynamics, x0, 2.0, Solver("rk4", steps=400)).final
         grand = torch.linalg.matrix_exp(2.0 * (matrix - torch.eye(6, dtype=torch.float64))) @ x0
         errors.append((flow - grand).abs().max() / size)
@@ -38,9 +39,9 @@ def test_grand_is_the_linearisation() -> None:
 @pytest.mark.parametrize("coupling", [0.0, -1.0, float("nan"), float("inf")])
 def test_coupling_must_be_positive(coupling: float) -> None:
     with pytest.raises(ValueError, match=f"coupling must be positive and finite, got {coupling}"):
-        Kuramoto(RandomWalk(), coupling=coupling)
+        PhaseField(RandomWalk(), coupling=coupling)
 
 
 def test_unknown_interaction_names_the_nearest() -> None:
     with pytest.raises(ValueError, match="did you mean 'local-order'"):
-        Kuramoto(RandomWalk(), interaction="localorder")  # type: ignore[arg-type]
+        PhaseField(RandomWalk(), Kuramoto(interaction="localorder"))  # type: ignore[arg-type]

@@ -15,7 +15,6 @@ from kuramotognn import (
     DampedOscillators,
     Field,
     Graph,
-    Kuramoto,
     RandomWalk,
     ResidualKuramoto,
     Sakaguchi,
@@ -23,10 +22,10 @@ from kuramotognn import (
     SignedAttention,
     Solver,
     SymmetricWalk,
-    TimeVaryingKuramoto,
     integrate,
     use_backend,
 )
+from kuramotognn.fields import PhaseField
 from tests.fields import oracles
 from tests.fields.oracles import Array, attention, graph20, matrix, signed_attention, sines, start, symmetric, walk
 
@@ -59,26 +58,26 @@ def second_order(acceleration: Callable[[Array, Array], Array], x0: Array) -> Ar
     return oracles.solve(velocity, np.stack([x0, x0]), TIME)[0]
 
 
-def residual(field: ResidualKuramoto, w: Array, x0: Array) -> Array:
-    r = field.residual.detach().numpy()
+def residual(field: PhaseField, w: Array, x0: Array) -> Array:
+    r = field.equation.residual.detach().numpy()  # type: ignore[union-attr]
     return oracles.solve(lambda x: x0 + 1.3 * sines(walk(w), x, x) + x @ r.T, x0, TIME)
 
 
-def with_inertia(field: SecondOrderKuramoto, w: Array, x0: Array) -> Array:
+def with_inertia(field: PhaseField, w: Array, x0: Array) -> Array:
     return second_order(lambda x, y: x0 + 1.3 * sines(walk(w), x, x) - 0.7 * y, x0)
 
 
-def time_varying(field: TimeVaryingKuramoto, w: Array, x0: Array) -> Array:
+def time_varying(field: PhaseField, w: Array, x0: Array) -> Array:
     assert isinstance(field.adjacency, Attention)
     module = field.adjacency
     return oracles.solve(lambda x: x0 + 1.3 * sines(attention(module, w, x), x, x), x0, TIME)
 
 
-def lagged(field: Sakaguchi, w: Array, x0: Array) -> Array:
+def lagged(field: PhaseField, w: Array, x0: Array) -> Array:
     return oracles.solve(lambda x: x0 + 1.3 * sines(walk(w), x, x + 0.6), x0, TIME)
 
 
-def adaptive(field: AdaptiveKuramoto, w: Array, x0: Array) -> Array:
+def adaptive(field: PhaseField, w: Array, x0: Array) -> Array:
     a0, n = walk(w), x0.size
 
     def velocity(z: Array) -> Array:
@@ -89,7 +88,7 @@ def adaptive(field: AdaptiveKuramoto, w: Array, x0: Array) -> Array:
     return oracles.solve(velocity, np.concatenate([x0.ravel(), a0.ravel()]), TIME)[:n].reshape(x0.shape)
 
 
-def signed(field: Kuramoto, w: Array, x0: Array) -> Array:
+def signed(field: PhaseField, w: Array, x0: Array) -> Array:
     assert isinstance(field.adjacency, SignedAttention)
     a = signed_attention(field.adjacency, w, x0)
     return oracles.solve(lambda x: x0 + 1.3 * sines(a, x, x), x0, TIME)
@@ -127,18 +126,18 @@ def heads() -> Attention:
 
 
 CASES = {
-    "residual": Case(lambda: ResidualKuramoto(2, RandomWalk(), coupling=1.3), residual),
-    "second-order": Case(lambda: SecondOrderKuramoto(RandomWalk(), coupling=1.3, damping=0.7), with_inertia),
-    "time-varying": Case(lambda: TimeVaryingKuramoto(heads(), coupling=1.3), time_varying),
-    "lag": Case(lambda: Sakaguchi(RandomWalk(), coupling=1.3, lag=0.6), lagged),
-    "adaptive": Case(lambda: AdaptiveKuramoto(RandomWalk(), coupling=1.3, rate=0.8), adaptive),
-    "signed": Case(lambda: Kuramoto(SignedAttention(2, heads=2, width=6), coupling=1.3), signed, signed=True),
+    "residual": Case(lambda: PhaseField(RandomWalk(), ResidualKuramoto(2), coupling=1.3), residual),
+    "second-order": Case(lambda: PhaseField(RandomWalk(), SecondOrderKuramoto(0.7), coupling=1.3), with_inertia),
+    "time-varying": Case(lambda: PhaseField(heads(), coupling=1.3, time_varying=True), time_varying),
+    "lag": Case(lambda: PhaseField(RandomWalk(), Sakaguchi(lag=0.6), coupling=1.3), lagged),
+    "adaptive": Case(lambda: PhaseField(RandomWalk(), AdaptiveKuramoto(rate=0.8), coupling=1.3), adaptive),
+    "signed": Case(lambda: PhaseField(SignedAttention(2, heads=2, width=6), coupling=1.3), signed, signed=True),
     "graphcon-gcn": Case(lambda: oscillators(SymmetricWalk), graphcon),
-    "graphcon-attention": Case(lambda: oscillators(heads, transform=False, source=True), graphcon),
+    "graphcon-attention": Case(lambda: oscillators(heads, transform=False, source="added"), graphcon),
     "graphcon-attention-tv": Case(lambda: oscillators(heads, time_varying=True), graphcon),
-    "graphcon-res": Case(lambda: oscillators(SymmetricWalk, residual=True), graphcon),
+    "graphcon-res": Case(lambda: oscillators(SymmetricWalk, residual="linear"), graphcon),
     "graphcon-linear": Case(
-        lambda: oscillators(SymmetricWalk, transform=False, activation=torch.nn.Identity(), source=True), graphcon
+        lambda: oscillators(SymmetricWalk, transform=False, activation=torch.nn.Identity(), source="added"), graphcon
     ),
 }  # fmt: skip
 

@@ -18,18 +18,15 @@ from kuramotognn import (
     DelayedKuramoto,
     Field,
     Graph,
-    Kuramoto,
-    KuramotoDynamics,
     RandomWalk,
     ResidualKuramoto,
     Sakaguchi,
     SignedAttention,
     Solver,
-    TimeVaryingKuramoto,
     integrate,
     use_backend,
 )
-from kuramotognn.fields import AdaptiveKuramotoDynamics, DelayedKuramotoDynamics, SakaguchiDynamics
+from kuramotognn.fields import AdaptiveKuramotoDynamics, CoupledDynamics, Couplings, DelayedDynamics, PhaseField
 from kuramotognn.kernels import kuramoto_per_edge
 from tests.conftest import graphs, ring
 from tests.fields.oracles import Array, graph20, matrix, sines, start, walk
@@ -64,7 +61,9 @@ def method_of_steps(w: Array, x0: Array, coupling: float, delay: float, time: fl
 def test_delayed_flow_is_the_method_of_steps(delay: float, tolerance: float) -> None:
     """To the order of the method where the delay is a whole number of steps (here 1/40), and close where it is not."""
     graph, x0 = graph20(), start()
-    final = flow(DelayedKuramoto(RandomWalk(), coupling=1.3, delay=delay), x0, graph, 1.5, Solver("rk4", steps=60))
+    final = flow(
+        PhaseField(RandomWalk(), DelayedKuramoto(delay=delay), coupling=1.3), x0, graph, 1.5, Solver("rk4", steps=60)
+    )
     expected = method_of_steps(matrix(graph), x0.numpy(), 1.3, delay, 1.5)
     torch.testing.assert_close(final, torch.from_numpy(expected), atol=tolerance, rtol=tolerance)
 
@@ -73,7 +72,7 @@ def test_delayed_flow_is_the_method_of_steps(delay: float, tolerance: float) -> 
 def test_delayed_steps_keep_the_order_of_the_method(method: str, order: int) -> None:
     graph, x0 = ring(5), start(5, 1)
     expected = torch.from_numpy(method_of_steps(matrix(graph), x0.numpy(), 1.3, 0.5, 2.0))
-    field = DelayedKuramoto(RandomWalk(), coupling=1.3, delay=0.5)
+    field = PhaseField(RandomWalk(), DelayedKuramoto(delay=0.5), coupling=1.3)
     coarse, fine = (flow(field, x0, graph, 2.0, Solver(method, steps=steps)) for steps in (16, 32))
     errors = [(final - expected).abs().max().item() for final in (coarse, fine)]
     assert math.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.4)
@@ -85,7 +84,7 @@ def test_delayed_gradients_by_finite_differences(delay: float, backend: str) -> 
     graph = ring(4)
 
     def final(x0: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        field = DelayedKuramoto(RandomWalk(), coupling=1.3, delay=delay)
+        field = PhaseField(RandomWalk(), DelayedKuramoto(delay=delay), coupling=1.3)
         return flow(field, x0, Graph(graph.pattern, weight), 1.0, Solver("heun", steps=4))
 
     with use_backend(backend):  # type: ignore[arg-type]
@@ -95,7 +94,7 @@ def test_delayed_gradients_by_finite_differences(delay: float, backend: str) -> 
 
 def test_states_between_the_steps_of_a_delayed_flow() -> None:
     graph, x0 = graph20(), start()
-    dynamics = DelayedKuramoto(RandomWalk(), coupling=1.3, delay=0.3)(x0, graph)
+    dynamics = PhaseField(RandomWalk(), DelayedKuramoto(delay=0.3), coupling=1.3)(x0, graph)
     times = [0.0, 0.21, 0.30, 0.55, 1.5]
     solution = integrate(dynamics, x0, 1.5, Solver("rk4", steps=50), save_at=times)
     for t, state in zip(times[1:], solution.ys[1:], strict=True):
@@ -107,7 +106,7 @@ def test_delayed_oscillators_lock_at_yeung_and_strogatzs_frequency() -> None:
     """Identical oscillators in phase turn at Ω = ω − K sin(Ω τ)."""
     omega, coupling, delay = 0.9, 0.8, 0.7
     graph, x = ring(4), torch.full((4, 1), omega, dtype=torch.float64)
-    dynamics = DelayedKuramoto(RandomWalk(), coupling=coupling, delay=delay)(x, graph)
+    dynamics = PhaseField(RandomWalk(), DelayedKuramoto(delay=delay), coupling=coupling)(x, graph)
     late = integrate(dynamics, x, 30.0, Solver("rk4", step_size=0.1), save_at=[29.0, 30.0]).ys
     expected = brentq(lambda big: big - omega + coupling * math.sin(big * delay), 0.0, 2.0)
     torch.testing.assert_close(late[1] - late[0], torch.full_like(x, expected), atol=1e-6, rtol=1e-6)
@@ -117,7 +116,7 @@ def test_delayed_oscillators_lock_at_yeung_and_strogatzs_frequency() -> None:
 def test_lagged_oscillators_in_phase_turn_slower(lag: float) -> None:
     """Ω = ω − K sin λ, exactly, while in phase."""
     x0 = torch.full((5, 1), 0.7, dtype=torch.float64)
-    final = flow(Sakaguchi(RandomWalk(), coupling=1.5, lag=lag), x0, ring(5), 0.8)
+    final = flow(PhaseField(RandomWalk(), Sakaguchi(lag=lag), coupling=1.5), x0, ring(5), 0.8)
     torch.testing.assert_close(final, x0 + 0.8 * (x0 - 1.5 * math.sin(lag)))
 
 
@@ -126,25 +125,25 @@ def test_lagged_oscillators_in_phase_turn_slower(lag: float) -> None:
 def test_lagged_velocity_is_the_sum_over_edges(graph: Graph, lag: float, backend: str) -> None:
     x = start(graph.num_nodes)
     with use_backend(backend):  # type: ignore[arg-type]
-        velocity = SakaguchiDynamics(graph.pattern, graph.weight, x, 1.7, lag)(0.0, x)
+        velocity = Sakaguchi(lag)(x, Couplings(graph.pattern, graph.weight), 1.7)(0.0, x)
     p = graph.pattern
     expected = p.sum_rows(graph.weight[:, None] * torch.sin(p.of_col(x) - p.of_row(x) - lag))
     torch.testing.assert_close(velocity, x + 1.7 * expected)
 
 
 LIMITS: dict[str, Callable[[], Field]] = {
-    "residual zero": lambda: ResidualKuramoto(2, RandomWalk(), coupling=1.3),
-    "lag zero": lambda: Sakaguchi(RandomWalk(), coupling=1.3, lag=0.0),
-    "delay zero": lambda: DelayedKuramoto(RandomWalk(), coupling=1.3, delay=0.0),
-    "rate zero": lambda: AdaptiveKuramoto(RandomWalk(), coupling=1.3, rate=0.0),
-    "couplings constant": lambda: TimeVaryingKuramoto(RandomWalk(), coupling=1.3),
+    "residual zero": lambda: PhaseField(RandomWalk(), ResidualKuramoto(2), coupling=1.3),
+    "lag zero": lambda: PhaseField(RandomWalk(), Sakaguchi(lag=0.0), coupling=1.3),
+    "delay zero": lambda: PhaseField(RandomWalk(), DelayedKuramoto(delay=0.0), coupling=1.3),
+    "rate zero": lambda: PhaseField(RandomWalk(), AdaptiveKuramoto(rate=0.0), coupling=1.3),
+    "couplings constant": lambda: PhaseField(RandomWalk(), coupling=1.3, time_varying=True),
 }
 
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_limits_are_kuramotognn(name: str) -> None:
     x0, graph = start(), graph20()
-    expected = flow(Kuramoto(RandomWalk(), coupling=1.3), x0, graph)
+    expected = flow(PhaseField(RandomWalk(), coupling=1.3), x0, graph)
     field = LIMITS[name]().double()
     if name in ("lag zero", "delay zero", "rate zero"):
         assert torch.equal(flow(field, x0, graph), expected)
@@ -156,10 +155,10 @@ def test_limits_are_kuramotognn(name: str) -> None:
 def test_limits_are_continuous(size: float) -> None:
     """A small lag, rate or delay changes the flow a little: the equations at zero are not special cases of the code."""
     x0, graph = start(), graph20()
-    expected = flow(Kuramoto(RandomWalk(), coupling=1.3), x0, graph)
+    expected = flow(PhaseField(RandomWalk(), coupling=1.3), x0, graph)
     fields: list[Field] = [
-        Sakaguchi(RandomWalk(), coupling=1.3, lag=size),
-        AdaptiveKuramoto(RandomWalk(), coupling=1.3, rate=size),
+        PhaseField(RandomWalk(), Sakaguchi(lag=size), coupling=1.3),
+        PhaseField(RandomWalk(), AdaptiveKuramoto(rate=size), coupling=1.3),
     ]
     for field in fields:
         error = (flow(field, x0, graph) - expected).abs().max()
@@ -173,10 +172,16 @@ def test_limits_are_continuous(size: float) -> None:
 
 def test_short_delays_approach_none() -> None:
     x0, graph = start(5), ring(5)
-    expected = flow(Kuramoto(RandomWalk(), coupling=1.3), x0, graph, 1.0, Solver("rk4", steps=400))
+    expected = flow(PhaseField(RandomWalk(), coupling=1.3), x0, graph, 1.0, Solver("rk4", steps=400))
     errors = [
         (
-            flow(DelayedKuramoto(RandomWalk(), coupling=1.3, delay=d), x0, graph, 1.0, Solver("rk4", steps=400))
+            flow(
+                PhaseField(RandomWalk(), DelayedKuramoto(delay=d), coupling=1.3),
+                x0,
+                graph,
+                1.0,
+                Solver("rk4", steps=400),
+            )
             - expected
         )
         .abs()
@@ -193,7 +198,7 @@ def test_signs_that_all_attract_are_attention() -> None:
     plain.load_state_dict(signed.attention.state_dict())
     torch.nn.init.constant_(signed.bias, 50.0)
     assert torch.equal(signed(x0, graph), plain(x0, graph))
-    assert torch.equal(flow(Kuramoto(signed), x0, graph), flow(Kuramoto(plain), x0, graph))
+    assert torch.equal(flow(PhaseField(signed), x0, graph), flow(PhaseField(plain), x0, graph))
 
 
 def test_a_negative_weight_repels() -> None:
@@ -215,7 +220,7 @@ def test_signed_couplings_are_bounded_by_attention(graph: Graph) -> None:
 
 def test_adaptive_couplings_stay_within_their_start() -> None:
     graph, x0 = graph20(), start()
-    dynamics = AdaptiveKuramoto(RandomWalk(), coupling=1.3, rate=2.0)(x0, graph)
+    dynamics = PhaseField(RandomWalk(), AdaptiveKuramoto(rate=2.0), coupling=1.3)(x0, graph)
     assert isinstance(dynamics, AdaptiveKuramotoDynamics)
     states = integrate(dynamics, dynamics.start(x0), 6.0, Solver("rk4", steps=120), save_at=[1.0, 3.0, 6.0]).ys
     couplings = dynamics.couplings(states)
@@ -241,23 +246,27 @@ def test_locked_adaptive_couplings_are_the_cosines() -> None:
 
 def test_velocity_matches_the_definition_edge_by_edge() -> None:
     graph, x, past = graph20(), start(), start(seed=3)
-    dynamics = DelayedKuramotoDynamics(graph.pattern, graph.weight, x, 1.3, 0.4)
+    dynamics = DelayedKuramoto(0.4)(x, Couplings(graph.pattern, graph.weight), 1.3)
+    assert isinstance(dynamics, DelayedDynamics)
     torch.testing.assert_close(
         dynamics.velocity(0.0, x, x), x + 1.3 * kuramoto_per_edge(graph.pattern, graph.weight, x)
     )
     expected = x.numpy() + 1.3 * sines(matrix(graph), past.numpy(), x.numpy())
     torch.testing.assert_close(dynamics.velocity(0.0, x, past), torch.from_numpy(expected))
-    with pytest.raises(TypeError, match="depends on its past"):
+    with pytest.raises(TypeError, match="need the past state"):
         dynamics(0.0, x)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: DelayedKuramoto(RandomWalk(), delay=-0.1), "delay must be at least 0 and finite, got -0.1"),
-        (lambda: AdaptiveKuramoto(RandomWalk(), rate=-1.0), "rate must be at least 0 and finite, got -1.0"),
-        (lambda: Sakaguchi(RandomWalk(), lag=math.nan), "lag must be a finite angle in radians, got nan"),
-        (lambda: Sakaguchi(RandomWalk(), coupling=0.0), "coupling must be positive and finite, got 0.0"),
+        (
+            lambda: PhaseField(RandomWalk(), DelayedKuramoto(delay=-0.1)),
+            "delay must be at least 0 and finite, got -0.1",
+        ),
+        (lambda: PhaseField(RandomWalk(), AdaptiveKuramoto(rate=-1.0)), "rate must be at least 0 and finite, got -1.0"),
+        (lambda: PhaseField(RandomWalk(), Sakaguchi(lag=math.nan)), "lag must be finite, got nan"),
+        (lambda: PhaseField(RandomWalk(), Sakaguchi(), coupling=0.0), "coupling must be positive and finite, got 0.0"),
     ],
 )
 def test_wrong_constants_get_a_sentence(make: Callable[[], Field], message: str) -> None:
@@ -268,4 +277,4 @@ def test_wrong_constants_get_a_sentence(make: Callable[[], Field], message: str)
 def test_dynamics_at_zero_are_plain_kuramoto() -> None:
     x0, graph = start(), graph20()
     for name in ("lag zero", "delay zero", "rate zero"):
-        assert isinstance(LIMITS[name]()(x0, graph), KuramotoDynamics)
+        assert isinstance(LIMITS[name]()(x0, graph), CoupledDynamics)

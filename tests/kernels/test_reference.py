@@ -6,14 +6,9 @@ from hypothesis import strategies as st
 from torch_geometric.utils import softmax
 
 from kuramotognn import Graph
-from kuramotognn.kernels.reference import (
-    kuramoto_exact,
-    kuramoto_local_order,
-    kuramoto_per_edge,
-    row_normalise,
-    row_softmax,
-    spmm,
-)
+from kuramotognn.kernels.attention.reference import row_softmax
+from kuramotognn.kernels.flow.reference import kuramoto_exact, kuramoto_local_order, kuramoto_per_edge
+from kuramotognn.kernels.sparse.reference import row_normalise, spmm
 from tests.conftest import graphs, ring
 
 

@@ -27,6 +27,8 @@ from tests.kernels.comparing import (
     with_gradients,
 )
 
+pytestmark = pytest.mark.usefixtures("isa")
+
 
 @st.composite
 def patterns(draw: st.DrawFn) -> Pattern:
@@ -127,3 +129,16 @@ def test_bits_of_a_sparse_product_do_not_depend_on_threads_or_runs(
     inputs = leaves(graph.weight, normal(0, 700, 37, dtype=dtype))
     upstream = normal(1, 700, 37, dtype=dtype)
     assert_bits_never_change(lambda: with_gradients(spmm(graph.pattern, *inputs), inputs, upstream), set_threads)
+
+
+def test_second_derivatives_are_those_of_the_dense_product() -> None:
+    graph = random_graph(6, 15, torch.float64)
+    inputs, pattern = leaves(graph.weight, normal(0, 6, 3)), graph.pattern
+    results = []
+    for sparse in (True, False):
+        values, dense = inputs
+        matrix = values.new_zeros(6, 6).index_put((pattern.row, pattern.col), values)
+        y = spmm(pattern, values, dense) if sparse else matrix @ dense
+        slopes = torch.autograd.grad(y.square().sum(), inputs, create_graph=True)
+        results.append(list(torch.autograd.grad(sum(slope.sin().sum() for slope in slopes), inputs)))
+    all_near(*results, 1e-10)

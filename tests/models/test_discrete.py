@@ -6,11 +6,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import GATConv, GCN2Conv, GCNConv, SAGEConv
+from torch_geometric.nn import GATConv, GCN2Conv, GCNConv, SAGEConv, models
 
 from kuramotognn import GAT, GCN, GCNII, Graph, GraphSAGE
 from kuramotognn.features import compact_features
-from kuramotognn.models.discrete import DiscreteGNN, LayeredGNN
+from kuramotognn.models.discrete import DiscreteGNN
 from kuramotognn.models.layers import symmetric
 
 F_IN, HIDDEN, CLASSES, NODES = 12, 8, 3, 20
@@ -30,48 +30,44 @@ def edges(weights: bool = False) -> Edges:
     return ends, weight
 
 
-def build(kind: type[DiscreteGNN], **settings: object) -> DiscreteGNN:
+def build(kind: type[DiscreteGNN], num_layers: int = 2, **settings: object) -> DiscreteGNN:
     torch.manual_seed(0)
-    return kind(F_IN, HIDDEN, CLASSES, **settings).double().eval()  # type: ignore[arg-type, call-arg]
+    return kind(F_IN, HIDDEN, num_layers, CLASSES, **settings).double().eval()  # type: ignore[arg-type]
 
 
-def copied(conv: nn.Module, layer: nn.Module, names: dict[str, Tensor]) -> nn.Module:
-    """A plain layer with our layer's parameters."""
-    conv.double().load_state_dict({**layer.conv.state_dict(), **names})  # type: ignore[union-attr]
-    return conv
+def pyg(kind: type[nn.Module], conv: nn.Module, *sizes: object, **options: object) -> nn.Module:
+    """PyG's own layer with our layer's parameters: their names agree."""
+    other = kind(*sizes, **options).double()
+    other.load_state_dict(conv.state_dict())
+    return other
 
 
-def plain_gcn(model: LayeredGNN, x: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
-    for index, layer in enumerate(model.layers):
-        w = layer.map.weight
-        conv = copied(GCNConv(w.size(1), w.size(0)), layer, {"lin.weight": w})
-        x = conv(x if index == 0 else F.relu(x), edge_index, weight)
+def plain_gcn(model: GCN, x: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
+    for index, conv in enumerate(model.convs):
+        theirs = pyg(GCNConv, conv, conv.in_channels, conv.out_channels)
+        x = theirs(x if index == 0 else F.relu(x), edge_index, weight)
     return x
 
 
-def plain_sage(model: LayeredGNN, x: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
-    for index, layer in enumerate(model.layers):
-        w = layer.map.weight
-        names = {"lin_l.weight": w, "lin_l.bias": layer.map.bias, "lin_r.weight": layer.own.weight}
-        conv = copied(SAGEConv(w.size(1), w.size(0)), layer, names)
-        x = conv(x if index == 0 else F.relu(x), repeated(edge_index, weight))
+def plain_sage(model: GraphSAGE, x: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
+    for index, conv in enumerate(model.convs):
+        theirs = pyg(SAGEConv, conv, conv.in_channels, conv.out_channels)
+        x = theirs(x if index == 0 else F.relu(x), repeated(edge_index, weight))
     return x
 
 
-def plain_gat(model: LayeredGNN, x: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
-    last = len(model.layers) - 1
-    for index, layer in enumerate(model.layers):
-        w, heads = layer.map.weight, layer.conv.heads
-        conv = GATConv(w.size(1), w.size(0) // heads, heads=heads, concat=index < last)
-        x = copied(conv, layer, {"lin.weight": w})(x if index == 0 else F.elu(x), repeated(edge_index, weight))
+def plain_gat(model: GAT, x: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
+    for index, conv in enumerate(model.convs):
+        theirs = pyg(GATConv, conv, conv.in_channels, conv.out_channels, heads=conv.heads, concat=conv.concat)
+        x = theirs(x if index == 0 else F.elu(x), repeated(edge_index, weight))
     return x
 
 
 def plain_gcnii(model: GCNII, x: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
     first = state = F.relu(model.encoder(x))
-    for index, layer in enumerate(model.layers):
-        conv = copied(GCN2Conv(HIDDEN, 0.1, 0.5, index + 1), layer, {})
-        state = F.relu(conv(state, first, edge_index, weight))
+    for index, conv in enumerate(model.convs):
+        theirs = pyg(GCN2Conv, conv, HIDDEN, 0.1, 0.5, index + 1)
+        state = F.relu(theirs(state, first, edge_index, weight))
     return model.decoder(state)
 
 
@@ -91,7 +87,7 @@ PLAIN: dict[type[DiscreteGNN], Callable[..., Tensor]] = {
 @pytest.mark.parametrize("weights", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("kind", PLAIN)
 def test_outputs_are_pygs(kind: type[DiscreteGNN], weights: bool) -> None:
-    model = build(kind, layers=3)
+    model = build(kind, num_layers=3)
     edge_index, weight = edges(weights)
     if kind is GAT and weights:  # PyG replaces a self-loop, whatever its weight.
         kept = edge_index[0] != edge_index[1]
@@ -101,15 +97,42 @@ def test_outputs_are_pygs(kind: type[DiscreteGNN], weights: bool) -> None:
 
 
 def test_the_last_heads_are_averaged() -> None:
-    model, (edge_index, weight) = build(GAT, layers=2, out_heads=3), edges()
+    model, (edge_index, weight) = build(GAT, num_layers=2, out_heads=3), edges()
     logits = model(features(), edge_index, weight)
     torch.testing.assert_close(logits, plain_gat(model, features(), edge_index, weight))
     assert logits.shape == (len(features()), CLASSES)
 
 
+@pytest.mark.parametrize("norm", [None, "batch_norm"])
+@pytest.mark.parametrize(("kind", "theirs"), [(GCN, models.GCN), (GraphSAGE, models.GraphSAGE), (GAT, models.GAT)])
+def test_parameters_and_signature_are_those_of_pygs_models(
+    kind: type[DiscreteGNN], theirs: type[nn.Module], norm: str | None
+) -> None:
+    """Positional arguments mean the same, and a state_dict of one loads into the other."""
+    options = {"heads": 2} if kind is GAT else {}
+    torch.manual_seed(1)
+    other = theirs(F_IN, HIDDEN, 3, CLASSES, norm=norm, act="elu" if kind is GAT else "relu", **options).double().eval()
+    own = {"heads": 2, "out_heads": 2} if kind is GAT else {}
+    model = build(kind, 3, norm="batch" if norm else "none", **own)
+    model.load_state_dict(other.state_dict())
+    edge_index, _ = edges()
+    torch.testing.assert_close(model(features(), edge_index), other(features(), edge_index))
+    for name in ("in_channels", "hidden_channels", "out_channels", "num_layers"):
+        assert getattr(model, name) == getattr(other, name)
+
+
+def test_attention_weights_are_those_of_the_last_layer() -> None:
+    model, (edge_index, _) = build(GAT, 2, out_heads=2), edges()
+    logits, (ends, attention) = model(features(), edge_index, return_attention_weights=True)
+    torch.testing.assert_close(logits, model(features(), edge_index))
+    assert attention.shape == (ends.size(1), 2)
+    total = torch.zeros(NODES, 2, dtype=torch.float64).index_add(0, ends[1], attention)
+    torch.testing.assert_close(total, torch.ones_like(total))
+
+
 @pytest.mark.parametrize("kind", PLAIN)
 def test_gradients_are_pygs(kind: type[DiscreteGNN]) -> None:
-    model, (edge_index, weight), x = build(kind, layers=3), edges(), features()
+    model, (edge_index, weight), x = build(kind, num_layers=3), edges(), features()
     ours, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
     model(ours, edge_index, weight).square().sum().backward()
     PLAIN[kind](model, theirs, edge_index, weight).square().sum().backward()
@@ -118,7 +141,7 @@ def test_gradients_are_pygs(kind: type[DiscreteGNN]) -> None:
 
 @pytest.mark.parametrize("kind", PLAIN)
 def test_gradients_of_parameters_by_finite_differences(kind: type[DiscreteGNN]) -> None:
-    model, (edge_index, weight) = build(kind, layers=2), edges(True)
+    model, (edge_index, weight) = build(kind, num_layers=2), edges(True)
     for parameter in model.parameters():
         if parameter.dim() == 1:  # Biases start at zero, where a rectifier has a corner.
             nn.init.normal_(parameter, std=0.1)
@@ -137,20 +160,19 @@ def test_gradients_of_parameters_by_finite_differences(kind: type[DiscreteGNN]) 
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("kind", PLAIN)
 def test_options_train(kind: type[DiscreteGNN], residual: bool, norm: str) -> None:
-    model = build(kind, layers=4, residual=residual, norm=norm).train()
+    model = build(kind, num_layers=4, residual=residual, norm=norm).train()
     model(features(), *edges()).square().sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
 def test_a_residual_adds_the_input() -> None:
-    plain, residual = build(GCN, layers=3), build(GCN, layers=3, residual=True)
+    plain, residual = build(GCN, num_layers=3), build(GCN, num_layers=3, residual=True)
     for model in (plain, residual):
-        for layer in model.layers[1:2]:  # type: ignore[index]
-            nn.init.zeros_(layer.map.weight)
+        nn.init.zeros_(model.convs[1].lin.weight)  # type: ignore[union-attr,arg-type,index]
     edge_index, weight = edges()
     graph = Graph.from_edge_index(edge_index, NODES, weight)
-    hidden = F.relu(residual.layers[0](features(), graph))  # type: ignore[index]
-    torch.testing.assert_close(residual(features(), graph), residual.layers[2](hidden, graph))  # type: ignore[index]
+    hidden = F.relu(residual.convs[0](features(), graph))  # type: ignore[index]
+    torch.testing.assert_close(residual(features(), graph), residual.convs[2](hidden, graph))  # type: ignore[index]
     assert not torch.allclose(residual(features(), graph), plain(features(), graph))
 
 
@@ -192,7 +214,7 @@ def test_reset_draws_anew(kind: type[DiscreteGNN]) -> None:
 @pytest.mark.parametrize(
     ("kind", "settings", "sentence"),
     [
-        (GCN, {"layers": 0}, "layers must be positive and finite, got 0"),
+        (GCN, {"num_layers": 0}, "num_layers must be positive and finite, got 0"),
         (GCN, {"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
         (GCN, {"norm": "bach"}, "norm must be one of none, batch, layer, got 'bach'; did you mean 'batch'?"),
         (GAT, {"heads": 3}, "heads must divide the attention width 8, got 3"),

@@ -3,7 +3,7 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import Sequential
 
-from kuramotognn import Graph, KuramotoConv, KuramotoGNN, Solver
+from kuramotognn import Graph, Kuramoto, KuramotoConv, KuramotoGNN, Solver
 from kuramotognn.features import as_features
 
 
@@ -25,7 +25,7 @@ def data() -> Data:
 @pytest.fixture
 def model() -> KuramotoGNN:
     torch.manual_seed(0)
-    return KuramotoGNN(5, 8, 3, time=2.0, coupling=1.5, heads=2, solver=Solver("rk4", steps=4))
+    return KuramotoGNN(5, 8, 3, time=2.0, coupling=1.5, heads=2, solver=Solver("rk4", steps=4)).eval()
 
 
 def test_called_like_a_pyg_model(model: KuramotoGNN, data: Data) -> None:
@@ -45,7 +45,7 @@ def test_a_ready_graph_and_sparse_features_give_the_same(model: KuramotoGNN, dat
 
 
 def test_equivariant_under_node_permutation(data: Data) -> None:
-    model = KuramotoGNN(5, 8, 3, time=2.0, solver=Solver("euler", steps=5)).double()
+    model = KuramotoGNN(5, 8, 3, time=2.0, solver=Solver("euler", steps=5)).double().eval()
     x, permutation = data.x.double(), torch.randperm(12)
     position = torch.argsort(permutation)
     logits = model(x, data.edge_index)
@@ -83,7 +83,7 @@ def test_every_parameter_gets_a_gradient(model: KuramotoGNN, data: Data) -> None
 
 def test_gradients_by_finite_differences(data: Data) -> None:
     torch.manual_seed(0)
-    model = KuramotoGNN(5, 4, 3, time=1.0, heads=2, solver=Solver("heun", steps=3)).double()
+    model = KuramotoGNN(5, 4, 3, time=1.0, heads=2, solver=Solver("heun", steps=3)).double().eval()
     names, values = zip(*model.named_parameters(), strict=True)
 
     def predict(*parameters: torch.Tensor) -> torch.Tensor:
@@ -94,7 +94,7 @@ def test_gradients_by_finite_differences(data: Data) -> None:
 
 
 def test_state_dict_round_trip_and_reset(model: KuramotoGNN, data: Data) -> None:
-    other = KuramotoGNN(5, 8, 3, time=2.0, coupling=1.5, heads=2, solver=Solver("rk4", steps=4))
+    other = KuramotoGNN(5, 8, 3, time=2.0, coupling=1.5, heads=2, solver=Solver("rk4", steps=4)).eval()
     assert not torch.equal(other(data.x, data.edge_index), model(data.x, data.edge_index))
     other.load_state_dict(model.state_dict())
     assert torch.equal(other(data.x, data.edge_index), model(data.x, data.edge_index))
@@ -122,10 +122,10 @@ def test_phase_range_clamps_the_start(data: Data) -> None:
     assert start.max().item() == pytest.approx(torch.pi)
 
 
-@pytest.mark.parametrize("options", [{"adjacency": "random-walk"}, {"interaction": "local-order"}, {"heads": 1}])
+@pytest.mark.parametrize("options", [{"adjacency": "random-walk"}, {"equation": Kuramoto("local-order")}, {"heads": 1}])
 def test_variants_differ(options: dict[str, object], model: KuramotoGNN, data: Data) -> None:
     settings: dict[str, object] = {"heads": 2, "time": 2.0, "coupling": 1.5, "solver": Solver("rk4", steps=4)} | options
-    variant = KuramotoGNN(5, 8, 3, **settings)  # type: ignore[arg-type]
+    variant = KuramotoGNN(5, 8, 3, **settings).eval()  # type: ignore[arg-type]
     variant.load_state_dict(model.state_dict(), strict=False)
     assert not torch.allclose(variant(data.x, data.edge_index), model(data.x, data.edge_index))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -12,42 +11,42 @@ from torch_geometric.data import Batch, Data
 
 from kuramotognn import (
     MODELS,
-    AdaptiveKuramotoGNN,
     ContinuousGNN,
-    DelayedKuramotoGNN,
     GraphCON,
     KuramotoGNN,
-    ResidualKuramotoGNN,
-    SakaguchiGNN,
-    SecondOrderKuramotoGNN,
-    SignedKuramotoGNN,
     Solver,
-    TimeVaryingKuramotoGNN,
 )
 from kuramotognn.features import as_features
-from kuramotognn.models.space import Choice
+from kuramotognn.fields import (
+    AdaptiveKuramoto,
+    DelayedKuramoto,
+    Equation,
+    ResidualKuramoto,
+    Sakaguchi,
+    SecondOrderKuramoto,
+)
 from tests.models.test_kuramoto import example
 
 EULER = Solver("euler", step_size=0.5)
 MAKERS: dict[str, Callable[..., ContinuousGNN]] = {
-    "kuramotognn-res": ResidualKuramotoGNN,
-    "kuramotognn-second-order": SecondOrderKuramotoGNN,
-    "kuramotognn-tv": TimeVaryingKuramotoGNN,
-    "kuramotognn-lag": SakaguchiGNN,
-    "kuramotognn-delay": DelayedKuramotoGNN,
-    "kuramotognn-adaptive": AdaptiveKuramotoGNN,
-    "kuramotognn-signed": SignedKuramotoGNN,
+    "kuramotognn-res": lambda *a, **k: KuramotoGNN(*a, equation=ResidualKuramoto(a[1]), **k),
+    "kuramotognn-second-order": lambda *a, **k: KuramotoGNN(*a, equation=SecondOrderKuramoto(), **k),
+    "kuramotognn-tv": lambda *a, **k: KuramotoGNN(*a, time_varying=True, **k),
+    "kuramotognn-lag": lambda *a, **k: KuramotoGNN(*a, equation=Sakaguchi(), **k),
+    "kuramotognn-delay": lambda *a, **k: KuramotoGNN(*a, equation=DelayedKuramoto(), **k),
+    "kuramotognn-adaptive": lambda *a, **k: KuramotoGNN(*a, equation=AdaptiveKuramoto(), **k),
+    "kuramotognn-signed": lambda *a, **k: KuramotoGNN(*a, adjacency="signed-attention", **k),
     "graphcon": GraphCON,
-    "graphcon-attention": lambda *a, **k: GraphCON(*a, convolution="attention", activation="tanh", **k),
-    "graphcon-attention-tv": lambda *a, **k: GraphCON(*a, convolution="attention-at-every-time", **k),
-    "graphcon-res": lambda *a, **k: GraphCON(*a, residual=True, source=True, **k),
+    "graphcon-attention": lambda *a, **k: GraphCON(*a, adjacency="attention", activation="tanh", **k),
+    "graphcon-attention-tv": lambda *a, **k: GraphCON(*a, adjacency="attention", time_varying=True, **k),
+    "graphcon-res": lambda *a, **k: GraphCON(*a, residual="linear", source="added", **k),
 }
 
 
 @pytest.fixture(params=MAKERS)
 def model(request: pytest.FixtureRequest) -> ContinuousGNN:
     torch.manual_seed(0)
-    return MAKERS[request.param](5, 8, 3, time=2.0, heads=2, solver=EULER)
+    return MAKERS[request.param](5, 8, 3, time=2.0, heads=2, solver=EULER).eval()
 
 
 def test_called_like_a_pyg_model(model: ContinuousGNN) -> None:
@@ -111,7 +110,7 @@ def test_every_parameter_gets_a_gradient(model: ContinuousGNN) -> None:
 
 def test_state_dict_round_trip_and_reset(model: ContinuousGNN, request: pytest.FixtureRequest) -> None:
     data, maker = example(), MAKERS[request.node.callspec.params["model"]]
-    other = maker(5, 8, 3, time=2.0, heads=2, solver=EULER)
+    other = maker(5, 8, 3, time=2.0, heads=2, solver=EULER).eval()
     other.load_state_dict(model.state_dict())
     assert torch.equal(other(data.x, data.edge_index), model(data.x, data.edge_index))
     first = {name: value.clone() for name, value in maker(5, 8, 3, heads=2).state_dict().items()}
@@ -128,25 +127,20 @@ def test_float64_throughout(model: ContinuousGNN) -> None:
 
 
 @pytest.mark.parametrize(
-    ("maker", "options"),
-    [
-        (SakaguchiGNN, {"lag": 0.0}),
-        (DelayedKuramotoGNN, {"delay": 0.0}),
-        (AdaptiveKuramotoGNN, {"rate": 0.0}),
-        (ResidualKuramotoGNN, {}),
-    ],
+    "equation", [Sakaguchi(0.0), DelayedKuramoto(0.0), AdaptiveKuramoto(0.0), ResidualKuramoto(8)], ids=repr
 )
-def test_limits_are_kuramotognn(maker: Callable[..., ContinuousGNN], options: dict[str, float]) -> None:
+def test_limits_are_kuramotognn(equation: Equation) -> None:
     data = example()
-    plain = KuramotoGNN(5, 8, 3, time=2.0, coupling=1.5, heads=2, solver=EULER)
-    variant = maker(5, 8, 3, time=2.0, coupling=1.5, heads=2, solver=EULER, **options)
+    plain = KuramotoGNN(5, 8, 3, time=2.0, coupling=1.5, heads=2, solver=EULER).eval()
+    variant = KuramotoGNN(5, 8, 3, time=2.0, coupling=1.5, heads=2, solver=EULER, equation=equation).eval()
     variant.load_state_dict(plain.state_dict(), strict=False)
     torch.testing.assert_close(variant(data.x, data.edge_index), plain(data.x, data.edge_index))
 
 
 def test_signed_edges_that_all_attract_are_kuramotognn() -> None:
     data = example()
-    plain, signed = (maker(5, 8, 3, time=2.0, heads=2, solver=EULER) for maker in (KuramotoGNN, SignedKuramotoGNN))
+    plain = KuramotoGNN(5, 8, 3, time=2.0, heads=2, solver=EULER).eval()
+    signed = KuramotoGNN(5, 8, 3, time=2.0, heads=2, solver=EULER, adjacency="signed-attention").eval()
     names = {f"field.adjacency.attention.{n}": v for n, v in plain.field.adjacency.state_dict().items()}  # type: ignore[union-attr]
     signed.load_state_dict({**plain.state_dict(), **names, "field.adjacency.bias": torch.tensor(50.0)}, strict=False)
     assert torch.equal(signed(data.x, data.edge_index), plain(data.x, data.edge_index))
@@ -154,14 +148,14 @@ def test_signed_edges_that_all_attract_are_kuramotognn() -> None:
 
 def test_signed_models_welcome_negative_weights() -> None:
     data, weight = example(), torch.linspace(-1, 1, 60)
-    model = SignedKuramotoGNN(5, 8, 3)
+    model = KuramotoGNN(5, 8, 3, adjacency="signed-attention")
     assert model(data.x, data.edge_index, weight).isfinite().all()
     with pytest.raises(ValueError, match="edge weights must not be negative"):
         KuramotoGNN(5, 8, 3)(data.x, data.edge_index, weight)
 
 
 def test_phase_range_clamps_the_start() -> None:
-    model = SakaguchiGNN(5, 8, 3, phase_range=(0.0, torch.pi))
+    model = KuramotoGNN(5, 8, 3, phase_range=(0.0, torch.pi), equation=Sakaguchi())
     start = model.flow(example().x * 50, example().edge_index, save_at=[0.0]).final
     assert (start.min().item(), start.max().item()) == pytest.approx((0.0, torch.pi))
 
@@ -170,9 +164,9 @@ def test_phase_range_clamps_the_start() -> None:
 def test_graphcon_and_second_order_take_any_solver(method: str) -> None:
     solver = Solver(method) if method == "dopri5" else Solver(method, steps=200)
     data, finals = example(), []
-    for maker in (GraphCON, SecondOrderKuramotoGNN):
+    for maker in (GraphCON, MAKERS["kuramotognn-second-order"]):
         torch.manual_seed(0)
-        model, fine = (maker(5, 8, 3, time=1.0, solver=s) for s in (solver, Solver("rk4", steps=100)))
+        model, fine = (maker(5, 8, 3, time=1.0, solver=s).eval() for s in (solver, Solver("rk4", steps=100)))
         fine.load_state_dict(model.state_dict())
         finals.append((model(data.x, data.edge_index), fine(data.x, data.edge_index)))
     for final, expected in finals:
@@ -182,12 +176,15 @@ def test_graphcon_and_second_order_take_any_solver(method: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: GraphCON(5, 8, 3, convolution="gat"), "convolution must be one of gcn, attention"),
+        (lambda: GraphCON(5, 8, 3, adjacency="gat"), "adjacency must be one of attention"),
         (lambda: GraphCON(5, 8, 3, activation="rely"), "did you mean 'relu'"),
         (lambda: GraphCON(5, 8, 3, damping=-1.0), "damping must be at least 0 and finite, got -1.0"),
-        (lambda: DelayedKuramotoGNN(5, 8, 3, delay=-1.0), "delay must be at least 0"),
-        (lambda: SignedKuramotoGNN(5, 8, 3, heads=3), "heads must divide the attention width 8, got 3"),
-        (lambda: SakaguchiGNN(5, 8, 3, adjacency="atention"), "did you mean 'attention'"),
+        (lambda: KuramotoGNN(5, 8, 3, equation=DelayedKuramoto(delay=-1.0)), "delay must be at least 0"),
+        (
+            lambda: KuramotoGNN(5, 8, 3, heads=3, adjacency="signed-attention"),
+            "heads must divide the attention width 8, got 3",
+        ),
+        (lambda: KuramotoGNN(5, 8, 3, adjacency="atention", equation=Sakaguchi()), "did you mean 'attention'"),
     ],
 )
 def test_wrong_settings_get_a_sentence(make: Callable[[], Any], message: str) -> None:
@@ -198,11 +195,11 @@ def test_wrong_settings_get_a_sentence(make: Callable[[], Any], message: str) ->
 def test_solvers_that_cannot_get_a_sentence() -> None:
     data: Data = example()
     with pytest.raises(ValueError, match=r"no longer than the delay 0\.2, got 0\.5; take at least 5 steps"):
-        DelayedKuramotoGNN(5, 8, 3, delay=0.2)(data.x, data.edge_index)
-    with pytest.raises(ValueError, match="dopri5 keeps no past for a delayed field"):
-        DelayedKuramotoGNN(5, 8, 3, solver=Solver("dopri5"))(data.x, data.edge_index)
+        KuramotoGNN(5, 8, 3, time=1.0, equation=DelayedKuramoto(delay=0.2))(data.x, data.edge_index)
+    with pytest.raises(ValueError, match="dopri5 keeps no past states for a delayed field"):
+        KuramotoGNN(5, 8, 3, solver=Solver("dopri5"), equation=DelayedKuramoto())(data.x, data.edge_index)
     with pytest.raises(ValueError, match="imex is for second-order fields"):
-        SakaguchiGNN(5, 8, 3, solver=Solver("imex", steps=2))(data.x, data.edge_index)
+        KuramotoGNN(5, 8, 3, solver=Solver("imex", steps=2), equation=Sakaguchi())(data.x, data.edge_index)
 
 
 OURS = [name for name in MODELS if name.startswith(("kuramotognn-", "graphcon"))]
@@ -210,21 +207,3 @@ OURS = [name for name in MODELS if name.startswith(("kuramotognn-", "graphcon"))
 
 def test_the_registry_has_the_family() -> None:
     assert [name for name in MAKERS if not name.startswith("graphcon-att")] == OURS
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_settings_are_the_constructors_keywords(name: str) -> None:
-    info = MODELS[name]
-    settings = info.settings.model_validate({"name": name})
-    model = settings.build(5, 3, EULER)
-    assert isinstance(model, ContinuousGNN)
-    signature = inspect.signature(settings.constructor())
-    for key, parameter in signature.parameters.items():
-        if key in info.settings.model_fields and parameter.annotation == "float":
-            assert getattr(settings, key) is not None
-    for setting, where in info.settings.search_space.items():
-        section, _, key = setting.partition(".")
-        if section == "model":
-            assert key in info.settings.model_fields, setting
-            for option in where.options if isinstance(where, Choice) else (where.low, where.high):
-                info.settings.model_validate({"name": name, key: option}, strict=True)

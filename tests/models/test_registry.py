@@ -9,18 +9,19 @@ from torch_geometric.data import Batch, Data
 
 from kuramotognn import MODELS, Graph, Solver, Split, TrainingConfig, TrainResult, fit, predict
 from kuramotognn.checkpoints import CheckpointFolder, read_tensors, write_tensors
+from kuramotognn.config.model_settings import settings_class
 from kuramotognn.features import SparseFeatures, compact_features
-from kuramotognn.models.registry import find_model
-from kuramotognn.training import EpochMetrics
+from kuramotognn.models.lookup import find_model
+from kuramotognn.train_result import EpochMetrics
 
 NODES, FEATURES, CLASSES = 24, 40, 3
 SOLVER = Solver("euler", step_size=0.25)
-SMALL = {"hidden_channels": 8, "time": 1.0, "heads": 2, "layers": 3}
+SMALL = {"hidden_channels": 8, "time": 1.0, "heads": 2, "num_layers": 3}
 
 
 def make(name: str, seed: int = 0) -> nn.Module:
-    fields = MODELS[name].settings.model_fields
-    settings = MODELS[name].settings(**{key: value for key, value in SMALL.items() if key in fields})
+    known = settings_class(name).model_fields
+    settings = settings_class(name)(name=name, **{key: value for key, value in SMALL.items() if key in known})
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return settings.build(FEATURES, CLASSES, SOLVER)
@@ -179,13 +180,12 @@ def test_training_is_the_same_from_run_to_run(name: str) -> None:
 
 def test_facts_are_told() -> None:
     for name, info in MODELS.items():
-        assert info.name == name == info.settings().name
-        for fact in (info.equation, info.reference, info.cost, info.use, info.fused):
+        assert info.name == name == settings_class(name)(name=name).name
+        for fact in (info.formula, info.reference, info.cost, info.use, info.fused, info.title):
             assert fact
             assert "\n" not in fact
-        assert info.settings.search_space
-        for field in info.settings.model_fields.values():
-            assert field.description or field.default == name
+        for key, field in settings_class(name).model_fields.items():
+            assert field.description, (name, key)
 
 
 def test_an_unknown_model_is_refused() -> None:

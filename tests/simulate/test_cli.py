@@ -8,6 +8,7 @@ from matplotlib.animation import FFMpegWriter
 
 from kuramotognn.cli import main
 from kuramotognn.simulate import Oscillators, Simulation, simulate
+from tests.conftest import Refused
 
 QUICK = ["--oscillators", "50", "--time", "1", "--samples", "5"]
 
@@ -16,11 +17,11 @@ def test_simulate_prints_the_order_and_saves(tmp_path: Path, capsys: pytest.Capt
     files = {"--out": tmp_path / "run.npz", "--figure": tmp_path / "run.png", "--animate": tmp_path / "run.gif"}
     flags = [str(part) for pair in files.items() for part in pair]
     assert main(["simulate", *QUICK, "--coupling", "3", *flags]) == 0
-    told = capsys.readouterr().out
-    assert "50 oscillators, all to all, rk4, step 0.05" in told
-    assert told.count("wrote ") == 3
+    printed = capsys.readouterr().out
+    assert "50 oscillators, all to all, rk4, step 0.05" in printed
+    assert printed.count("wrote ") == 3
     run = Simulation.load(files["--out"])
-    assert f"r = {run.mean_order:.4f} ±" in told
+    assert f"r = {run.mean_order:.4f} ±" in printed
     same = simulate(Oscillators(50, 3.0), 1.0, samples=5)
     np.testing.assert_array_equal(run.order, same.order)
 
@@ -42,7 +43,7 @@ def test_every_term_has_a_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert run.trajectory.shape[1] == 50
 
 
-def test_files_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_input_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "edges.csv").write_text("source,target\n0,1\n1,2\n")
     (tmp_path / "omega.txt").write_text("0.1\n0.2\n0.3\n")
     files = ["--graph", str(tmp_path / "edges.csv"), "--frequencies", str(tmp_path / "omega.txt")]
@@ -52,11 +53,11 @@ def test_files_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["settings"]["graph"] == "2 directed edges"
 
 
-def test_transition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_transition_prints_and_saves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = ["--out", str(tmp_path / "curve.csv"), "--figure", str(tmp_path / "curve.png")]
     assert main(["simulate", "transition", *QUICK, "--couplings", "0.5", "5", "3", *files]) == 0
-    told = capsys.readouterr().out
-    assert "critical coupling K_c = 2/(π g(0)) = 2" in told
+    printed = capsys.readouterr().out
+    assert "critical coupling K_c = 2/(π g(0)) = 2" in printed
     assert pl.read_csv(tmp_path / "curve.csv")["coupling"].to_list() == [0.5, 2.75, 5.0]
     assert main(["simulate", "transition", *QUICK, "--couplings", "1", "2", "2", "--lag", "0.1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["critical"] is None
@@ -65,36 +66,26 @@ def test_transition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("line", "error"),
     [
-        ([], "how many oscillators?"),
-        (["--oscillators", "0"], "there must be at least one oscillator, got 0"),
-        (["--oscillators", "9", "--frequencies", "lorenz"], "frequencies must be one of lorentzian, normal, uniform"),
-        (["--frequencies", "missing.txt"], "frequencies file 'missing.txt' does not exist"),
-        (["--oscillators", "9", "--graph", "random:10"], "the average degree must lie between"),
-        (["--oscillators", "9", "--noise", "-1"], "noise must be finite and not negative, got -1.0"),
-        (["--oscillators", "9", "--noise", "1", "--method", "rk4"], "noise needs method 'euler'"),
-        (["--oscillators", "9", "--time", "0"], "time must be positive and finite, got 0"),
-        (["--oscillators", "9", "--threads", "0"], "threads must be at least 1, got 0"),
-        (["--oscillators", "9", "--out", "run.csv"], "'run.csv' must end in .npz or .parquet"),
-        (["--oscillators", "9", "--out", "no/run.npz"], "the folder of no/run.npz does not exist; make it first"),
-        (["--oscillators", "9", "--animate", "run.mp4"], "needs ffmpeg"),
-        (["--oscilators", "9"], "--oscillators"),
-        (["transition", "--oscillators", "9", "--couplings", "1", "2", "0"], "at least one coupling, got 0"),
+        ("", "the number of oscillators is missing"),
+        ("--oscillators 0", "there must be at least one oscillator, got 0"),
+        ("--oscillators 9 --frequencies lorenz", "frequencies must be one of lorentzian, normal, uniform"),
+        ("--frequencies missing.txt", "frequencies file 'missing.txt' does not exist"),
+        ("--oscillators 9 --graph random:10", "the average degree must lie between"),
+        ("--oscillators 9 --noise -1", "noise must be at least 0 and finite, got -1.0"),
+        ("--oscillators 9 --noise 1 --method rk4", "noise needs method 'euler'"),
+        ("--oscillators 9 --time 0", "time must be positive and finite, got 0"),
+        ("--oscillators 9 --threads 0", "threads must be at least 1, got 0"),
+        ("--oscillators 9 --out run.csv", "'run.csv' must end in .npz or .parquet"),
+        ("--oscillators 9 --out no/run.npz", "the folder of no/run.npz does not exist; make it first"),
+        ("--oscillators 9 --animate run.mp4", "needs ffmpeg"),
+        ("--oscilators 9", "--oscillators"),
+        ("transition --oscillators 9 --couplings 1 2 0", "at least one coupling, got 0"),
     ],
 )
-def test_mistakes_get_one_sentence_and_exit_code_two(
-    arguments: list[str],
-    sentence: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_wrong_arguments_print_one_sentence_and_exit_with_two(
+    line: str, error: str, monkeypatch: pytest.MonkeyPatch, assert_refused: Refused
 ) -> None:
     monkeypatch.setattr(FFMpegWriter, "isAvailable", lambda: False)
-    monkeypatch.chdir(tmp_path)
-    assert main(["simulate", *arguments]) == 2
-    told = capsys.readouterr().err
-    assert sentence in told
-    assert told.startswith("kuramotognn: ")
-    assert told.count("\n") == 1
-    assert not list(tmp_path.iterdir()), "nothing is left behind"
+    assert_refused(["simulate", *line.split()], error)

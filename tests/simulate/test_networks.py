@@ -16,8 +16,8 @@ def dense(network: object) -> np.ndarray:
     return network if isinstance(network, np.ndarray) else network.toarray()
 
 
-def test_graphs_of_all_kinds_are_the_same_network() -> None:
-    """A directed edge (j, i) lets j act on i: row i, column j."""
+def test_all_kinds_of_graphs_give_the_same_network() -> None:
+    """A directed edge (j, i) couples i to j: row i, column j."""
     expected = np.array([[0, 0, 2.0], [1.0, 0, 0], [0, 0, 0]])
     graph = nx.DiGraph()
     graph.add_nodes_from(range(3))
@@ -28,14 +28,14 @@ def test_graphs_of_all_kinds_are_the_same_network() -> None:
     np.testing.assert_array_equal(dense(as_network(sparse.coo_array(expected))), expected)
 
 
-def test_own_graph() -> None:
+def test_kuramotognn_graph() -> None:
     graph = ring(5)
     np.testing.assert_array_equal(dense(as_network(graph)), nx.to_numpy_array(nx.cycle_graph(5)))
     assert isinstance(graph, Graph)
 
 
-def test_what_is_given_stays_as_it_is() -> None:
-    """Edges of weight zero are left out of the network, not out of the graph."""
+def test_inputs_are_not_changed() -> None:
+    """Edges of weight zero are removed from the network, not from the graph."""
     edges, weights = torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.tensor([0.0, 1.0, 2.0])
     graph = Graph.from_edge_index(edges, 3, weights)
     columns, matrix = graph.pattern.col.clone(), sparse.csr_array(([0.0, 1.0], [1, 0], [0, 1, 2, 2]), shape=(3, 3))
@@ -59,7 +59,7 @@ def test_small_world_is_a_ring_lattice_without_rewiring() -> None:
     np.testing.assert_array_equal(network.toarray(), nx.to_numpy_array(nx.watts_strogatz_graph(12, 4, 0.0)))
 
 
-def test_small_world_rewires_the_share_asked_for() -> None:
+def test_small_world_rewires_the_given_share() -> None:
     n, rng = 5000, np.random.default_rng(0)
     network = small_world(n, 6, 0.3, rng)
     lattice = small_world(n, 6, 0.0, rng)
@@ -68,7 +68,7 @@ def test_small_world_rewires_the_share_asked_for() -> None:
     assert network.nnz == pytest.approx(6 * n, rel=0.01)
 
 
-def test_edge_files(tmp_path: Path) -> None:
+def test_files_of_edges(tmp_path: Path) -> None:
     file = tmp_path / "edges.csv"
     file.write_text("source,target\n0,1\n1,0\n1,2\n")
     np.testing.assert_array_equal(dense(read_network(file)), nx.to_numpy_array(nx.path_graph(3)))
@@ -80,7 +80,7 @@ def test_edge_files(tmp_path: Path) -> None:
     np.testing.assert_array_equal(dense(read_network(file, 5)), expected)
 
 
-def test_matrix_files(tmp_path: Path) -> None:
+def test_files_of_matrices(tmp_path: Path) -> None:
     matrix = np.array([[0, 1.5], [2.0, 0]])
     np.save(tmp_path / "a.npy", matrix)
     sparse.save_npz(tmp_path / "a.npz", sparse.csr_array(matrix))
@@ -93,14 +93,14 @@ def test_matrix_files(tmp_path: Path) -> None:
     [
         ("from,to\n0,1\n", "has no column 'source'; its first line must be source,target"),
         ("source,target\n0,p17\n", "row 2: target 'p17' is not a node number"),
-        ("source,target\n0,1\n-1,2\n", "row 3: edge -1 -> 2 leaves the 3 oscillators"),
+        ("source,target\n0,1\n-1,2\n", "row 3: edge -1 -> 2 is not between the 3 oscillators"),
         ("source,target,weight\n0,1,much\n", "row 2: weight 'much' is not a number"),
         ("source,target,weight\n0,1,inf\n", "couplings must be finite"),
         ("", "is not a table of edges"),
         ("source,target\n", r"couplings must have shape \[N, N\] with N > 0"),
     ],
 )
-def test_edge_files_with_mistakes(tmp_path: Path, content: str, sentence: str) -> None:
+def test_wrong_files_of_edges(tmp_path: Path, content: str, sentence: str) -> None:
     file = tmp_path / "edges.csv"
     file.write_text(content)
     with pytest.raises(ValueError, match=sentence):
@@ -120,25 +120,25 @@ def test_edge_files_with_mistakes(tmp_path: Path, content: str, sentence: str) -
         ("missing.csv", None, "graph 'missing.csv' is neither a file nor random:DEGREE"),
     ],
 )
-def test_descriptions_with_mistakes(text: str, count: int | None, sentence: str) -> None:
+def test_wrong_values_of_graph(text: str, count: int | None, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         parse_network(text, count, 0)
 
 
-def test_files_that_are_no_matrices(tmp_path: Path) -> None:
+def test_wrong_files_of_matrices(tmp_path: Path) -> None:
     for name, sentence in [("a.npz", "cannot be read as a matrix"), ("a.txt", "must end in .csv, .npz or .npy")]:
         (tmp_path / name).write_bytes(b"nothing")
         with pytest.raises(ValueError, match=sentence):
             read_network(tmp_path / name)
     np.save(tmp_path / "a.npy", np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="has 2 nodes, but --oscillators says 3"):
+    with pytest.raises(ValueError, match="has 2 nodes, but --oscillators is 3"):
         parse_network(str(tmp_path / "a.npy"), 3, 0)
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({}, "how many oscillators"),
+        ({}, "the number of oscillators is missing"),
         ({"count": 0}, "at least one oscillator, got 0"),
         ({"count": 4, "frequencies": np.zeros(3)}, "sizes differ: 4 oscillators, 3 frequencies"),
         ({"count": 4, "graph": np.zeros((3, 3))}, "sizes differ: 4 oscillators, 3 nodes of the graph"),
@@ -146,11 +146,11 @@ def test_files_that_are_no_matrices(tmp_path: Path) -> None:
         ({"graph": nx.Graph()}, "the graph has no nodes"),
         ({"graph": [[0, 1], [1, 0]]}, "graph must be a Graph, a NetworkX graph"),
         ({"count": 3, "coupling": np.inf}, "coupling must be finite, got inf"),
-        ({"count": 3, "noise": -1.0}, "noise must be finite and not negative, got -1.0"),
+        ({"count": 3, "noise": -1.0}, "noise must be at least 0 and finite, got -1.0"),
         ({"count": 3, "normalise": "degree"}, "normalise='degree' needs a graph"),
         ({"frequencies": np.array([np.nan])}, "frequencies must be finite numbers"),
     ],
 )
-def test_models_with_mistakes(settings: dict, sentence: str) -> None:
+def test_wrong_models(settings: dict, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         Oscillators(**settings)

@@ -1,4 +1,4 @@
-"""Trajectories against closed forms, SciPy's DOP853 and a method of steps."""
+"""Trajectories compared with closed forms, SciPy's DOP853 and a method of steps."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from kuramotognn.simulate import Frequencies, Oscillators, random_network, simul
 from tests.conftest import graphs
 
 RNG = np.random.default_rng(7)
-N = 21  # neither a multiple of the lanes nor less than one tile
+N = 21  # neither a multiple of the vector width nor less than one tile
 OMEGA, START, SPEED = RNG.normal(size=N), RNG.uniform(-math.pi, math.pi, N), RNG.normal(size=N)
 MATRIX = RNG.normal(size=(N, N)) * (RNG.random((N, N)) < 0.3)
 
@@ -46,7 +46,7 @@ def reference(model: Oscillators, time: float, a: np.ndarray) -> np.ndarray:
     return done.y[:N, -1]
 
 
-def apart(x: np.ndarray, y: np.ndarray) -> float:
+def distance(x: np.ndarray, y: np.ndarray) -> float:
     """The largest distance on the circle."""
     return float(np.abs(np.angle(np.exp(1j * (np.asarray(x, np.float64) - y)))).max())
 
@@ -67,11 +67,11 @@ DEGREES = np.maximum(np.count_nonzero(MATRIX, axis=1), 1)[:, None]
         ({"graph": sparse.csr_array(MATRIX), "inertia": 1.5}, MATRIX),
     ],
 )
-def test_against_scipy(settings: dict, a: np.ndarray) -> None:
+def test_phases_equal_those_of_scipy(settings: dict, a: np.ndarray) -> None:
     model = Oscillators(coupling=1.3, frequencies=OMEGA, **settings)
     speed = SPEED if model.inertia else None
     run = simulate(model, 3.0, step=0.002, samples=3, initial_phases=START, initial_velocities=speed)
-    assert apart(run.phases, reference(model, 3.0, a)) < 1e-8
+    assert distance(run.phases, reference(model, 3.0, a)) < 1e-8
     assert run.order[-1] * np.exp(1j * run.angle[-1]) == pytest.approx(np.exp(1j * run.phases).mean())
 
 
@@ -86,7 +86,7 @@ def test_order_of_the_methods(method: str, order: int, settings: dict) -> None:
         simulate(model, 1.0, step=h, samples=1, method=method, initial_phases=START, initial_velocities=speed)
         for h in steps
     ]
-    errors = [apart(run.phases, exact) for run in runs]
+    errors = [distance(run.phases, exact) for run in runs]
     slope = np.polyfit(np.log(steps), np.log(errors), 1)[0]
     assert slope == pytest.approx(order, abs=0.25)
 
@@ -101,7 +101,7 @@ def test_two_oscillators() -> None:
     np.testing.assert_allclose(difference, expected, atol=1e-9)
 
 
-def test_two_oscillators_lock_where_frequencies_allow() -> None:
+def test_two_oscillators_lock_above_the_critical_coupling() -> None:
     """Δ' = δ − K sin Δ: locked at asin(δ/K) above K = δ, drifting at the mean speed sqrt(δ² − K²) below."""
     omega = np.array([-0.5, 0.5])
     locked = simulate(Oscillators(2, 2.0, omega), 30.0, step=0.01, initial_phases=np.zeros(2))
@@ -113,7 +113,7 @@ def test_two_oscillators_lock_where_frequencies_allow() -> None:
 
 
 def test_rate_is_the_smallest_eigenvalue_of_the_laplacian() -> None:
-    """Close to synchrony the phases relax as e^{−K λ₂ t}."""
+    """Near synchrony the phases decay as e^{−K λ₂ t}."""
     graph = nx.connected_watts_strogatz_graph(40, 4, 0.3, seed=3)
     laplacian = nx.laplacian_matrix(graph).toarray().astype(float)
     values, vectors = np.linalg.eigh(laplacian)
@@ -130,16 +130,16 @@ def test_rate_is_the_smallest_eigenvalue_of_the_laplacian() -> None:
     assert rate == pytest.approx(coupling * values[1], abs=1e-6)
 
 
-def test_uncoupled() -> None:
+def test_uncoupled_oscillators() -> None:
     run = simulate(Oscillators(coupling=0.0, frequencies=OMEGA), 7.0, initial_phases=START)
-    assert apart(run.phases, START + 7 * OMEGA) < 1e-12
+    assert distance(run.phases, START + 7 * OMEGA) < 1e-12
     np.testing.assert_allclose(run.mean_frequencies, OMEGA, atol=1e-12)
 
 
 def method_of_steps(
     model: Oscillators, a: np.ndarray, time: float, history: Callable[[float], np.ndarray]
 ) -> np.ndarray:
-    """The delayed model, one interval of the delay after the other, the past by SciPy's dense output."""
+    """The delayed model, integrated over one delay at a time; SciPy's dense output gives the past."""
     x, past = START, history
     for k in range(math.ceil(time / model.delay - 1e-9)):
         begin, end = k * model.delay, min(time, (k + 1) * model.delay)
@@ -158,20 +158,20 @@ def method_of_steps(
     [(None, np.full((N, N), 1 / N)), (MATRIX, MATRIX), (sparse.csr_array(MATRIX), MATRIX)],
     ids=["mean", "dense", "sparse"],
 )
-def test_delay(history: str, graph: object, a: np.ndarray) -> None:
+def test_delay_equals_the_method_of_steps(history: str, graph: object, a: np.ndarray) -> None:
     model = Oscillators(coupling=1.2, frequencies=OMEGA, graph=graph, delay=0.75, lag=0.2)
     exact = method_of_steps(model, a, 3.0, lambda t: START + (OMEGA * t if history == "uncoupled" else 0.0))
     runs = [
         simulate(model, 3.0, step=h, samples=4, initial_phases=START, history=history) for h in (0.75 / 16, 0.75 / 32)
     ]
-    errors = [apart(run.phases, exact) for run in runs]
+    errors = [distance(run.phases, exact) for run in runs]
     assert runs[0].times[-1] == pytest.approx(3.0)
     assert errors[1] < 2e-6
     assert errors[0] / errors[1] > 10, "fourth order, as without a delay"
 
 
-def test_noise_spreads_free_oscillators() -> None:
-    """Variance 2 D t, from independent normal kicks."""
+def test_noise_of_uncoupled_oscillators() -> None:
+    """The variance is 2 D t."""
     n, noise, time = 40_000, 0.3, 2.0
     model = Oscillators(n, 0.0, np.zeros(n), noise=noise)
     run = simulate(model, time, step=0.1, samples=10, initial_phases=np.zeros(n), transient=0.0)
@@ -183,7 +183,7 @@ def test_noise_spreads_free_oscillators() -> None:
 
 
 def test_noise_with_inertia() -> None:
-    """Ornstein–Uhlenbeck: stationary variance D / m, up to the step."""
+    """Ornstein–Uhlenbeck process: the stationary variance is D / m, up to the step."""
     n, noise, inertia, h = 40_000, 0.3, 0.5, 0.01
     model = Oscillators(n, 0.0, np.zeros(n), noise=noise, inertia=inertia)
     run = simulate(model, 5.0, step=h, samples=1)
@@ -218,7 +218,7 @@ def test_float32_is_near_float64() -> None:
 
 
 def test_long_runs_keep_their_precision() -> None:
-    """Phases are brought back to the circle, so a fast oscillator's sine is as good at the end as at the start."""
+    """Phases are wrapped to the circle, so the sine of a fast oscillator stays accurate."""
     model = Oscillators(coupling=0.0, frequencies=np.array([1000.0, 0.0]))
     run = simulate(model, 500.0, step=0.5, samples=500, initial_phases=np.zeros(2), dtype="float32")
     assert run.mean_frequencies[0] == pytest.approx(1000.0, rel=1e-6)
@@ -226,8 +226,8 @@ def test_long_runs_keep_their_precision() -> None:
 
 
 @given(graphs(max_nodes=19), st.sampled_from(["none", "degree", "size"]), st.floats(-2, 2), st.booleans())
-def test_any_graph_gives_the_definition(graph: Graph, normalise: str, lag: float, dense: bool) -> None:
-    """One Euler step is the right-hand side."""
+def test_one_euler_step_equals_the_definition(graph: Graph, normalise: str, lag: float, dense: bool) -> None:
+    """The mean frequency over one Euler step is the right-hand side."""
     n = graph.num_nodes
     a = np.zeros((n, n))
     a[graph.pattern.row, graph.pattern.col] = graph.weight
@@ -249,15 +249,15 @@ def test_samples_and_steps() -> None:
     assert 1.0 <= delayed.times[-1] < 1.2
 
 
-def test_progress_is_told() -> None:
-    told: list[tuple[int, int]] = []
-    simulate(Oscillators(3), 1.0, samples=3, on_sample=lambda *count: told.append(count))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+def test_progress_is_reported() -> None:
+    reported: list[tuple[int, int]] = []
+    simulate(Oscillators(3), 1.0, samples=3, on_sample=lambda *count: reported.append(count))
+    assert reported == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.parametrize("settings", [{}, {"delay": 0.13}, {"noise": 0.1, "inertia": 1.0}])
-def test_a_sample_a_step_is_the_same_run(settings: dict) -> None:
-    """However many samples the kernels make between two visits of Python."""
+def test_the_number_of_samples_does_not_change_the_run(settings: dict) -> None:
+    """Also when the kernels take several samples per call."""
     model = Oscillators(50, 3.0, Frequencies("normal"), **settings)
     runs = [
         simulate(model, 1.04, step=0.01, samples=104 // every, transient=0.52, keep_phases=kept)
@@ -270,7 +270,7 @@ def test_a_sample_a_step_is_the_same_run(settings: dict) -> None:
     np.testing.assert_allclose(np.abs(np.exp(1j * runs[1].trajectory).mean(axis=1)), runs[0].order, atol=1e-12)
 
 
-def test_a_step_that_explodes_gets_a_sentence() -> None:
+def test_phases_that_are_not_finite() -> None:
     model = Oscillators(coupling=1e200, frequencies=np.array([0.0, 1.0]), graph=np.array([[0, 1e200], [1.0, 0]]))
     with pytest.raises(SolverError, match=r"are not finite at t = .*lower the step"):
         simulate(model, 1.0)
@@ -290,7 +290,7 @@ def test_a_step_that_explodes_gets_a_sentence() -> None:
         ({"initial_velocities": np.zeros(3)}, "initial_velocities need inertia"),
     ],
 )
-def test_mistakes(options: dict, sentence: str) -> None:
+def test_wrong_arguments(options: dict, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         simulate(Oscillators(3), **({"time": 2.0} | options))
 

@@ -28,14 +28,14 @@ def test_other_transitions_match_theory(shape: str) -> None:
 
 
 def test_lag_shifts_the_lorentzian_transition() -> None:
-    """By Ott and Antonsen (2008) K cos α takes the place of K."""
+    """K cos α replaces K (Ott and Antonsen, 2008)."""
     model = Oscillators(20_000, 5.0, Frequencies(draw="quantiles"), lag=0.8)
     expected = math.sqrt(1 - 2 / (5.0 * math.cos(0.8)))
     assert simulate(model, 40.0, step=0.1).mean_order == pytest.approx(expected, abs=0.02)
 
 
 @pytest.mark.skipif(not COMMITTED.exists(), reason="python -m benchmarks.simulate has not been run")
-def test_committed_transition_is_within_the_promise() -> None:
+def test_committed_transition_matches_theory() -> None:
     curve = json.loads(COMMITTED.read_text())["curve"]
     assert curve["settings"]["oscillators"] == 100_000
     away = [row for row in curve["rows"] if abs(row["coupling"] / curve["critical"] - 1) > 0.1]
@@ -45,8 +45,8 @@ def test_committed_transition_is_within_the_promise() -> None:
         assert row["order"] == pytest.approx(exact, abs=0.02)
 
 
-def test_following_shows_hysteresis() -> None:
-    """With inertia the way down keeps order that the way up does not reach."""
+def test_follow_shows_hysteresis() -> None:
+    """With inertia, r at the same K is larger on the way down than on the way up."""
     model = Oscillators(1000, frequencies=Frequencies(draw="quantiles"), inertia=4.0)
     couplings = [2.0, 5.0, 12.0, 5.0]
     curve = transition(model, couplings, 60.0, step=0.1, follow=True)
@@ -54,7 +54,7 @@ def test_following_shows_hysteresis() -> None:
     assert curve.theory is None
 
 
-def test_files(tmp_path: Path) -> None:
+def test_files_of_a_transition(tmp_path: Path) -> None:
     curve = transition(Oscillators(50), [1.0, 3.0], 1.0)
     for name in ("a.csv", "a.parquet", "a.json"):
         curve.save(tmp_path / name)
@@ -65,6 +65,6 @@ def test_files(tmp_path: Path) -> None:
         curve.save(tmp_path / "a.txt")
 
 
-def test_mistakes() -> None:
+def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="couplings must be a list of numbers"):
         transition(Oscillators(3), [])

@@ -1,51 +1,41 @@
-"""The command line: parsing and presentation only. Each module adds its commands to the application."""
+"""The command line: parsing and presentation only. A command's module is imported when the command is used."""
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
-from importlib import import_module
-from pkgutil import iter_modules
 
-import pydantic
 from cyclopts import CycloptsError, UnknownOptionError
-from cyclopts import ValidationError as FlagError
 
-from kuramotognn.cli.base import CheckError, app, prepare
-from kuramotognn.experiments.config import explain, no_such_setting
-from kuramotognn.models.registry import DEFAULT_MODEL, MODELS
-from kuramotognn.solve import SolverError
+from kuramotognn.cli.app import make_app, model_in
+from kuramotognn.errors import CheckError, SolverError
+from kuramotognn.printable import printable
 
 USER_ERROR = 2
-READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
-
-for _module in iter_modules(__path__, f"{__name__}."):
-    import_module(_module.name)  # Importing a module registers its commands.
+INTERRUPTED = 130
+BROKEN_PIPE = 141  # the exit code that a shell reports for a program that SIGPIPE ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake is one sentence and exit code 2, never a traceback."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
-    model = DEFAULT_MODEL
+    if {"--quiet", "--json"} & set(tokens):
+        warnings.simplefilter("ignore")
     try:
-        model, tokens = prepare(tokens)
+        app = make_app(tokens)
         app.meta(tokens, exit_on_error=False, print_error=False, result_action="return_none")
         sys.stdout.flush()
     except KeyboardInterrupt as error:
-        how = str(error) or "go on with --resume and the run's folder"
-        return _complain(f"interrupted; what was finished is kept, {how}", 130)
+        how = str(error)
+        return _complain(f"interrupted{'; what was finished is kept, ' if how else ''}{how}", INTERRUPTED)
     except BrokenPipeError as error:
-        return READER_GONE if _reader_gone() else _complain(str(error))
+        return BROKEN_PIPE if _output_closed() else _complain(str(error))
     except CheckError as failure:
         return _complain(str(failure), 1)
-    except FlagError as error:
-        if os.environ.get("KURAMOTOGNN_DEBUG"):
-            raise
-        cause = error.__cause__
-        return _complain(explain(cause) if isinstance(cause, pydantic.ValidationError) else str(error))
     except UnknownOptionError as error:
-        return _complain(_unknown(error, model))
+        return _complain(_unknown_option(error, tokens))
     except (CycloptsError, ValueError, SolverError, OSError) as error:
         if os.environ.get("KURAMOTOGNN_DEBUG"):
             raise
@@ -53,20 +43,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _unknown(error: UnknownOptionError, model: str) -> str:
-    """What to say of a flag that is not there for this model."""
+def _unknown_option(error: UnknownOptionError, tokens: Sequence[str]) -> str:
+    """The error message for a flag that does not exist for the chosen model."""
     flag = error.token.keyword or ""
-    if flag.startswith("--model."):
-        return no_such_setting(model, flag.removeprefix("--").replace("-", "_"))
-    if flag.startswith("--solver.") and not MODELS[model].settings.integrates:
-        return f"{model} has no flow to integrate and takes no {flag}"
+    if flag.startswith(("--model.", "--solver.")):
+        from kuramotognn.config.model_settings import takes_solver
+        from kuramotognn.config.resolve import no_such_setting
+        from kuramotognn.models.lookup import find_model
+
+        model = model_in(tokens)
+        if flag.startswith("--model."):
+            return no_such_setting(model, flag.removeprefix("--model.").replace("-", "_"))
+        if not takes_solver(find_model(model)):
+            return f"{model} has no flow to integrate and takes no {flag}"
     return str(error)
 
 
-def _reader_gone() -> bool:
-    """Whether it is the output's pipe that broke, `head` having seen enough, and not one to another process."""
+def _output_closed() -> bool:
+    """Whether it is the output's pipe that broke, as with `head`, and not one to another process."""
     try:
-        print(flush=True)  # What could not be written may have been dropped, so that a flush alone says nothing.
+        print(flush=True)  # A write that failed may have been dropped, so that a flush alone is no test.
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # The interpreter flushes once more at exit.
         return True
@@ -74,5 +70,5 @@ def _reader_gone() -> bool:
 
 
 def _complain(sentence: str, code: int = USER_ERROR) -> int:
-    print(f"kuramotognn: {sentence}", file=sys.stderr)
+    print(f"kuramotognn: {printable(sentence, 2000)}", file=sys.stderr)
     return code

@@ -6,15 +6,14 @@ import json
 from typing import Any
 
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table
 
-from kuramotognn.cli.base import PLAIN, Output, app
+from kuramotognn.cli.output import PLAIN, Output
+from kuramotognn.cli.terminal import make_console
 
 SIZES = ("nodes", "edges", "features", "classes")
 
 
-@app.command
 def datasets(*, output: Output = PLAIN) -> None:
     """List the public data sets: size, homophily, protocols, the paper's statistics, and which are present.
 
@@ -22,7 +21,7 @@ def datasets(*, output: Output = PLAIN) -> None:
     graph that the default protocol uses; edges are pairs of nodes; homophily is the share of edges within a class.
     """
     from kuramotognn.data.facts import describe_datasets
-    from kuramotognn.data.files import data_root
+    from kuramotognn.data.raw_files import data_root
 
     rows = describe_datasets()
     if output.json:
@@ -41,7 +40,7 @@ def datasets(*, output: Output = PLAIN) -> None:
         table.add_column(name, justify="left" if name == "data set" else "right", no_wrap=True)
     for row in rows:
         table.add_row(*_cells(row))
-    Console().print(table)
+    make_console().print(table)
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

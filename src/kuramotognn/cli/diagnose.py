@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
-from rich.console import Console
 from rich.table import Table
 
-from kuramotognn.cli.base import PLAIN, Output, app
-from kuramotognn.files import write_atomically
+from kuramotognn.atomic_write import write_atomically
+from kuramotognn.cli.output import PLAIN, Output
+from kuramotognn.cli.terminal import make_console
 
 if TYPE_CHECKING:
     from kuramotognn.diagnostics import Decay, Profile
@@ -21,7 +21,6 @@ COLUMNS = 4
 """Depths that a table shows."""
 
 
-@app.command
 def diagnose(
     *runs: Path,
     compare: Annotated[bool, Parameter(negative="")] = False,
@@ -52,7 +51,7 @@ def diagnose(
         Picture to write, .svg or .png (default: oversmoothing.svg in the split's folder; comparison.svg in the first
         run's folder).
     """
-    from kuramotognn.experiments.diagnose import profile_run  # What a picture needs is slow to load.
+    from kuramotognn.runs.profile_run import profile_run  # What a picture needs is slow to load.
 
     if not runs:
         raise ValueError("name a run folder: kuramotognn diagnose RUN")
@@ -69,8 +68,8 @@ def diagnose(
 
 
 def _show_profile(profile: Profile, picture: Path, output: Output) -> None:
-    from kuramotognn.diagnostics.pictures import name_of, profile_panels
-    from kuramotognn.panels import draw
+    from kuramotognn.plots.panels import draw
+    from kuramotognn.plots.profile_plots import name_of, profile_panels
 
     decays = _decays(profile)
     record = profile.as_dict() | {"decay": {name: _plain(decay) for name, decay in decays.items()}}
@@ -80,19 +79,16 @@ def _show_profile(profile: Profile, picture: Path, output: Output) -> None:
         print(json.dumps(record, indent=2))
         return
     if output.talkative:
-        Console().print(_table(profile, decays))
-    name, decay = next(iter(decays.items()), ("", None))
-    if decay is not None:
+        make_console().print(_table(profile, decays))
+    for name, decay in list(decays.items())[:1]:
         print(f"{profile.model}: {name_of(name)}: {decay.describe(profile.unit)}")
-    else:
-        print(f"{profile.model}: {len(profile.depth)} depths are too few to name a law of decay")
     if output.talkative:
         print(f"saved {picture} and {picture.with_suffix('.json').name}")
 
 
 def _show_comparison(runs: tuple[Path, ...], profiles: list[Profile], picture: Path, output: Output) -> None:
-    from kuramotognn.diagnostics.pictures import comparison_panels, name_of
-    from kuramotognn.panels import draw
+    from kuramotognn.plots.panels import draw
+    from kuramotognn.plots.profile_plots import comparison_panels, name_of
 
     labels = _labels(runs, [profile.model for profile in profiles])
     named = dict(zip(labels, profiles, strict=True))
@@ -115,20 +111,17 @@ def _show_comparison(runs: tuple[Path, ...], profiles: list[Profile], picture: P
             table.add_column(f"{label}, {profile.depth[-1]:g} {profile.unit}")
         for name in dict.fromkeys(name for laws in decays.values() for name in laws):
             clauses = [
-                laws[name].describe(named[label].unit).split(":")[0] if name in laws else "too shallow to tell"
+                laws[name].describe(named[label].unit).split(":")[0] if name in laws else ""
                 for label, laws in decays.items()
             ]
             table.add_row(name_of(name), *clauses)
-        Console().print(table)
+        make_console().print(table)
     print(f"saved {picture}")
 
 
 def _decays(profile: Profile) -> dict[str, Decay]:
     from kuramotognn.diagnostics import is_oversmoothing
-    from kuramotognn.diagnostics.decay import FEWEST
 
-    if profile.width.count(profile.usual_width) < FEWEST:
-        return {}  # Too shallow to speak of a law; the numbers are shown all the same.
     return {name: is_oversmoothing(profile, name) for name in profile.floor}
 
 

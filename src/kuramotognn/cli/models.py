@@ -1,37 +1,74 @@
-"""What models there are."""
+"""List the models."""
 
 from __future__ import annotations
 
+import inspect
 import json
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kuramotognn.cli.base import PLAIN, Output, app
-from kuramotognn.models.registry import MODELS, find_model
-from kuramotognn.models.settings import ModelInfo
+from kuramotognn.cli.output import PLAIN, Output
+from kuramotognn.cli.terminal import make_console
+
+if TYPE_CHECKING:
+    from kuramotognn.models import ModelInfo
+
+FACTS = ("formula", "reference", "cost", "use", "fused")
 
 
-@app.command
 def models(name: str | None = None, *, output: Output = PLAIN) -> None:
-    """List the models, or tell everything about one.
+    """List the models, or show everything about one.
 
     Parameters
     ----------
     name
-        The model to tell about.
+        The model to show: a name, or FILE.py:CLASS.
     """
+    from kuramotognn.models.lookup import find_model
+    from kuramotognn.models.registry import MODELS
+
     chosen = list(MODELS.values()) if name is None else [find_model(name)]
     if output.json:
-        facts = [info.facts() for info in chosen]
-        print(json.dumps(facts if name is None else facts[0], indent=2, ensure_ascii=False))
+        found = [facts(info) for info in chosen]
+        print(json.dumps(found if name is None else found[0], indent=2, ensure_ascii=False))
     elif output.quiet:
         print("\n".join(info.name for info in chosen))
     elif name is None:
-        Console().print(_overview(chosen))
+        make_console().print(_overview(chosen))
     else:
-        Console().print(_facts(chosen[0]), _settings(chosen[0]))
+        make_console().print(_facts_table(chosen[0]), _settings_table(chosen[0]))
+
+
+def facts(info: ModelInfo) -> dict[str, Any]:
+    """All facts about a model, as JSON can hold them."""
+    from kuramotognn.config.model_settings import REQUIRED, settings_of
+    from kuramotognn.config.resolve import presets_of
+
+    settings = [
+        {
+            "name": name,
+            "default": "" if each.default in (None, REQUIRED) else str(each.default),
+            "what": each.description,
+        }
+        for name, each in settings_of(info).items()
+    ]
+    found = {"name": info.name, **{fact: getattr(info, fact) for fact in FACTS}}
+    return found | {"python": constructor(info), "settings": settings, "presets": presets_of(info.name)}
+
+
+def constructor(info: ModelInfo) -> str:
+    """The Python call that makes the model."""
+    from kuramotognn.config.model_settings import constructor_parameters
+
+    sizes = ("in_channels", "hidden_channels", "num_layers", "out_channels")
+    required = [name for _, name, _ in constructor_parameters(info.make) if name in sizes]
+    own = [f"{name}={value!r}" for name, value in info.fixed.items()]
+    if info.equation is not None and info.equation.__name__ != "Kuramoto":
+        channels = "hidden_channels" if "channels" in inspect.signature(info.equation).parameters else ""
+        own.append(f"equation={info.equation.__name__}({channels})")
+    return f"{getattr(info.make, '__name__', info.make)}({', '.join([*required, *own])})"
 
 
 def _overview(chosen: list[ModelInfo]) -> Table:
@@ -40,19 +77,22 @@ def _overview(chosen: list[ModelInfo]) -> Table:
     table.columns[0].no_wrap = True
     for info in chosen:
         details = f"\ncost: {info.cost}\nfused: {info.fused}\n{info.reference}"
-        table.add_row(info.name, Text.assemble(f"{info.equation}\n{info.use}", (details, "dim")))
+        table.add_row(info.name, Text.assemble(f"{info.formula}\n{info.use}", (details, "dim")))
     return table
 
 
-def _facts(info: ModelInfo) -> Table:
+def _facts_table(info: ModelInfo) -> Table:
     table = Table(title=info.name, show_header=False)
-    for key in ("equation", "python", "reference", "cost", "use", "fused"):
-        table.add_row(key, str(info.facts()[key]))
+    found = facts(info)
+    for key in ("formula", "python", "reference", "cost", "use", "fused"):
+        table.add_row("equation" if key == "formula" else key, Text(str(found[key])))
+    for name, datasets in found["presets"].items():
+        table.add_row("preset", f"--preset {name}: {', '.join(datasets)}")
     return table
 
 
-def _settings(info: ModelInfo) -> Table:
+def _settings_table(info: ModelInfo) -> Table:
     table = Table("setting", "default", "what", title="Settings")
-    for setting in info.parameters():
-        table.add_row(f"--model.{setting.name.replace('_', '-')}", setting.default, setting.description)
+    for setting in facts(info)["settings"]:
+        table.add_row(f"--model.{setting['name'].replace('_', '-')}", setting["default"], Text(setting["what"]))
     return table

@@ -8,11 +8,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from kuramotognn.cli.base import PLAIN, Output, app
+from kuramotognn.cli.output import PLAIN, Output
 from kuramotognn.cli.reproduce import FOLDER
 
 
-@app.command
 def report(
     *experiments: str,
     source: Annotated[list[Path] | None, Parameter(name="--from", negative="")] = None,
@@ -39,8 +38,8 @@ def report(
     open_page
         Open the page in a browser.
     """
-    from kuramotognn.experiments import catalogue
-    from kuramotognn.experiments.report import write_report
+    from kuramotognn.reports.report import write_report
+    from kuramotognn.sweeps import catalogue
 
     sources = source or [FOLDER]
     for folder in sources:

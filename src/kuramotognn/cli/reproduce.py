@@ -14,16 +14,18 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
-from kuramotognn.cli.base import PLAIN, Output, app
+from kuramotognn.cli.output import PLAIN, Output
+from kuramotognn.cli.terminal import make_console
+from kuramotognn.errors import CheckError
+from kuramotognn.printable import printable
 
 if TYPE_CHECKING:
-    from kuramotognn.experiments.sweep import Sweep
-    from kuramotognn.experiments.tables import Grid
+    from kuramotognn.reports.result_tables import Grid
+    from kuramotognn.sweeps.plan import Progress, Sweep
 
 FOLDER = Path("runs/experiments")
 
 
-@app.command
 def reproduce(
     experiment: str | None = None,
     *,
@@ -68,9 +70,8 @@ def reproduce(
     retry_failed
         Run again what failed.
     """
-    from kuramotognn.experiments.catalogue import find_experiment, read_tuned
-    from kuramotognn.experiments.records import adopt
-    from kuramotognn.experiments.sweep import plan_sweep
+    from kuramotognn.sweeps.catalogue import find_experiment, read_tuned
+    from kuramotognn.sweeps.plan import plan_sweep
 
     if experiment is None:
         _list(out, output)
@@ -84,7 +85,6 @@ def reproduce(
         tuned=read_tuned(tuned or ()),
         download=True,
     )
-    adopt(out)
     _forget(sweep, out, force=force, failures=retry_failed)
     _run(sweep, out, jobs, cluster, output)
     _show(sweep, out, output)
@@ -95,41 +95,41 @@ def _names(text: str) -> list[str]:
 
 
 def _forget(sweep: Sweep, folder: Path, *, force: bool, failures: bool) -> None:
-    from kuramotognn.experiments.jobs import load
+    from kuramotognn.sweeps.cells import load
 
-    for job in sweep.jobs if force or failures else ():
-        path = job.path(folder)
+    for cell in sweep.cells if force or failures else ():
+        path = cell.path(folder)
         if path.exists() and (force or "failed" in load(path)):
             path.unlink()
 
 
 def _run(sweep: Sweep, folder: Path, jobs: int, cluster: str | None, output: Output) -> None:
-    from kuramotognn.experiments.workers import run_jobs
+    from kuramotognn.sweeps.workers import run_cells
 
-    console = Console(stderr=True, quiet=not output.talkative, highlight=False)
+    console = make_console(stderr=True, quiet=not output.talkative)
     for reason in sweep.missing.values():
-        Console(stderr=True, highlight=False).print(f"left out: {reason}", style="yellow")
+        make_console(stderr=True).print(f"left out: {reason}", style="yellow")
     try:
         with _watcher(sweep, folder, jobs, console) as watcher:
             if cluster is None:
-                run_jobs(sweep.jobs, folder, processes=jobs, observer=watcher)
+                run_cells(sweep.cells, folder, processes=jobs, observer=watcher)
             else:
-                from kuramotognn.experiments.cluster import run_on_cluster
+                from kuramotognn.sweeps.ray_cluster import run_on_cluster
 
-                run_on_cluster(sweep.jobs, folder, address=cluster, observer=watcher)
+                run_on_cluster(sweep.cells, folder, address=cluster, observer=watcher)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("go on by giving the same command again") from None
 
 
 def _watcher(sweep: Sweep, folder: Path, jobs: int, console: Console) -> Any:
-    """A live view: one bar for everything, and a line for each job at work."""
-    from kuramotognn.experiments.sweep import expected_seconds, progress
-    from kuramotognn.experiments.workers import SweepObserver
+    """A live view: one bar for everything, and a line for each cell at work."""
+    from kuramotognn.sweeps.plan import expected_seconds, progress
+    from kuramotognn.sweeps.workers import SweepObserver
 
     class Watcher(SweepObserver):
         def __init__(self) -> None:
             before = progress(sweep, folder)
-            # The bar measures expected seconds, not jobs: a deep model counts for more than a shallow one.
+            # The bar measures expected seconds, not cells: a deep model counts for more than a shallow one.
             self.bars = Bars(
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=30),
@@ -156,20 +156,24 @@ def _watcher(sweep: Sweep, folder: Path, jobs: int, console: Console) -> Any:
             words = f"{done}/{total} runs" + (f", {self.failed} failed" if self.failed else "")
             self.bars.update(self.bar, words=words)
 
-        def started(self, job: Any) -> None:
-            self.working[job.name] = sweep.label(job)
+        def started(self, cell: Any) -> None:
+            self.working[cell.name] = sweep.label(cell)
 
-        def finished(self, job: Any, record: dict[str, Any]) -> None:
-            self.working.pop(job.name, None)
-            self.bars.advance(self.bar, expected_seconds(job.cell))
+        def finished(self, cell: Any, record: dict[str, Any]) -> None:
+            self.working.pop(cell.name, None)
+            self.bars.advance(self.bar, expected_seconds(cell.case))
             if "failed" in record:
                 self.failed += 1
-                console.print(f"failed: {sweep.label(job)}: {record['failed']}", style="yellow")
+                console.print(f"failed: {sweep.label(cell)}: {printable(record['failed'])}", style="yellow")
 
-        def lost(self, job: Any) -> None:
-            if job is not None:
-                self.working.pop(job.name, None)
-                console.print(f"a process died at {sweep.label(job)}; it is run again", style="yellow")
+        def given_up(self, cell: Any, reason: str) -> None:
+            self.working.pop(cell.name, None)
+            console.print(f"not run: {sweep.label(cell)}: {printable(reason)}", style="yellow")
+
+        def lost(self, cell: Any) -> None:
+            if cell is not None:
+                self.working.pop(cell.name, None)
+                console.print(f"a process died at {sweep.label(cell)}; it is run again", style="yellow")
 
         def _picture(self) -> Group:
             return Group(self.bars, *(Text(f"  {label}", style="dim") for label in self.working.values()))
@@ -178,9 +182,9 @@ def _watcher(sweep: Sweep, folder: Path, jobs: int, console: Console) -> Any:
 
 
 def _list(folder: Path, output: Output) -> None:
-    from kuramotognn.data.files import data_root
-    from kuramotognn.experiments.catalogue import experiments
-    from kuramotognn.experiments.sweep import plan_sweep, progress
+    from kuramotognn.data.raw_files import data_root
+    from kuramotognn.sweeps.catalogue import experiments
+    from kuramotognn.sweeps.plan import plan_sweep, progress
 
     rows: list[dict[str, Any]] = []
     for name, experiment in experiments().items():
@@ -190,10 +194,10 @@ def _list(folder: Path, output: Output) -> None:
             {
                 "experiment": name,
                 "what": experiment.title,
-                "cells": len(sweep.cells),
+                "cases": len(sweep.cases),
                 "splits": sweep.splits,
                 "seeds": sweep.seeds,
-                "runs": len(sweep.cells) * sweep.splits * sweep.seeds,
+                "runs": len(sweep.cases) * sweep.splits * sweep.seeds,
                 "done": state.done,
                 "failed": state.failed,
                 "seconds_left": round(state.seconds),
@@ -212,7 +216,7 @@ def _list(folder: Path, output: Output) -> None:
         failed = f" ({row['failed']} failed)" if row["failed"] else ""
         done, left = f"{row['done']}{failed}", duration(row["seconds_left"])
         table.add_row(row["experiment"], row["what"], str(row["runs"]), done, left)
-    console = Console(highlight=False)
+    console = make_console()
     console.print(table)
     console.print("runs without --splits and --seeds; the paper's protocol is --splits 100 --seeds 20", style="dim")
     if missing := sorted({name for row in rows for name in row["missing"]}):
@@ -231,26 +235,36 @@ def duration(seconds: float) -> str:
 
 
 def _show(sweep: Sweep, folder: Path, output: Output) -> None:
-    from kuramotognn.experiments.records import Records
-    from kuramotognn.experiments.sweep import progress
-    from kuramotognn.experiments.tables import compact, sweep_result
+    from kuramotognn.reports.result_tables import compact, sweep_result
+    from kuramotognn.sweeps.plan import progress
+    from kuramotognn.sweeps.records import Records
 
     state = progress(sweep, folder)
     if output.json:
         print(json.dumps({"done": state.done, "failed": state.failed, "total": state.total}))
+        _check_complete(state)
         return
     if not output.quiet:
         for grid in sweep_result(sweep, Records(folder)).grids:
             if not grid.empty:
-                console = Console()
+                console = make_console()
                 console.print(_fitting(compact(grid), console))
     failed = f", {state.failed} of them failed" if state.failed else ""
     print(f"{state.done} of {state.total} runs are in {folder}{failed}")
+    _check_complete(state)
+
+
+def _check_complete(state: Progress) -> None:
+    if state.failed or state.done < state.total:
+        raise CheckError(
+            f"{state.failed} of {state.total} cells failed and {state.total - state.done} were not run; "
+            "the same command runs the latter, --retry-failed the former"
+        )
 
 
 def _fitting(grid: Grid, console: Console) -> Table:
     """The table, or turned by a right angle where it is too wide for the terminal and would be narrower."""
-    from kuramotognn.experiments.tables import turned
+    from kuramotognn.reports.result_tables import turned
 
     table = _table(grid)
     width = console.measure(table, options=console.options.update(max_width=10_000)).maximum
@@ -258,7 +272,7 @@ def _fitting(grid: Grid, console: Console) -> Table:
 
 
 def _table(grid: Grid) -> Table:
-    from kuramotognn.experiments.report import ours, theirs
+    from kuramotognn.reports.report import ours, theirs
 
     title = ", ".join(part for part in (grid.experiment.title, grid.heading) if part)
     caption = f"{grid.experiment.protocol}; {grid.coverage}" + ("; below: the paper" if grid.has_paper else "")

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from cyclopts import App, Parameter
-from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from kuramotognn.cli.base import PLAIN, Output, app
+from kuramotognn.cli.output import PLAIN, Output
+from kuramotognn.cli.terminal import make_console
 
 if TYPE_CHECKING:
     from kuramotognn.simulate import Frequencies, Oscillators, Simulation, Transition
 
-simulator = App(name="simulate", help="Simulate Kuramoto oscillators, all to all or on a graph.")
-app.command(simulator)
+simulate = App(name="simulate", help_format="plaintext", default_parameter=Parameter(negative_iterable=()))
 
 
 @Parameter(name="*")
@@ -74,8 +73,8 @@ class Integration:
 MODEL, INTEGRATION = Model(), Integration()
 
 
-@simulator.default
-def simulate(
+@simulate.default
+def run(
     *,
     model: Model = MODEL,
     integration: Integration = INTEGRATION,
@@ -90,7 +89,9 @@ def simulate(
 
     m θ'' + θ' = ω_i + K Σ_j a_ij sin(θ_j(t − τ) − θ_i − α) + sqrt(2 D) ξ, with a_ij = 1/N where no graph is given.
     """
-    from kuramotognn.simulate import figures, result, simulate
+    from kuramotognn.plots import simulation_plots as figures
+    from kuramotognn.simulate import result
+    from kuramotognn.simulate import simulate as integrate
 
     _check_files(out, result.SUFFIXES)
     _check_files(figure, figures.PICTURES)
@@ -100,7 +101,7 @@ def simulate(
     system = _system(model, integration, coupling)
     start = clock.perf_counter()
     with _Bar("simulating", output) as bar:
-        run = simulate(
+        run = integrate(
             system,
             integration.time,
             keep_phases=keep_phases or animate is not None,
@@ -117,7 +118,7 @@ def simulate(
     _show_run(run, seconds, [path for path in (out, figure, animate) if path], output)
 
 
-@simulator.command
+@simulate.command
 def transition(
     couplings: Annotated[
         tuple[float, float, int], Parameter(help="First and last coupling and how many: 0.5 5 20.", name="--couplings")
@@ -131,7 +132,8 @@ def transition(
     output: Output = PLAIN,
 ) -> None:
     """Order parameter against coupling, beside the theoretical curve where there is one."""
-    from kuramotognn.simulate import figures, transition
+    from kuramotognn.plots import simulation_plots as figures
+    from kuramotognn.simulate import transition
 
     _check_files(out, (".csv", ".parquet", ".json"))
     _check_files(figure, figures.PICTURES)
@@ -159,7 +161,7 @@ class _Bar:
     """Progress on the error stream, for those who watch."""
 
     def __init__(self, what: str, output: Output) -> None:
-        console = Console(stderr=True)
+        console = make_console(stderr=True)
         watched = output.talkative and console.is_terminal
         self.progress = Progress(console=console, transient=True, disable=not watched)
         self.task = self.progress.add_task(what, total=None)
@@ -221,7 +223,7 @@ def _frequencies(model: Model) -> Frequencies | np.ndarray[Any, Any]:
 
 
 def _drawable(system: Oscillators) -> Any:
-    from kuramotognn.simulate.figures import DRAWN
+    from kuramotognn.plots.simulation_plots import DRAWN
 
     return system.network if system.size <= DRAWN else None
 
@@ -249,7 +251,7 @@ def _show_run(run: Simulation, seconds: float, files: list[Path], output: Output
     table = Table("t", "r", "ψ")
     for row in rows:
         table.add_row(f"{run.times[row]:.4g}", f"{run.order[row]:.4f}", f"{run.angle[row]:+.3f}")
-    Console().print(table)
+    make_console().print(table)
     print(f"{seconds:.2f} s")
     for path in files:
         print(f"wrote {path}")
@@ -275,7 +277,7 @@ def _show_transition(curve: Transition, files: list[Path], output: Output) -> No
         if curve.theory is not None:
             cells += [f"{curve.theory[number]:.4f}", f"{row[1] - curve.theory[number]:+.4f}"]
         table.add_row(*cells)
-    Console().print(table)
+    make_console().print(table)
     if curve.critical is not None:
         print(f"critical coupling K_c = 2/(π g(0)) = {curve.critical:.4g}")
     for path in files:

@@ -6,17 +6,18 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from kuramotognn.cli.base import PLAIN, CheckError, Output, app
-from kuramotognn.files import write_atomically
+from kuramotognn.atomic_write import write_atomically
+from kuramotognn.cli.output import PLAIN, Output
+from kuramotognn.cli.terminal import make_console
+from kuramotognn.errors import CheckError
 
 if TYPE_CHECKING:
     from kuramotognn.theory import Examined
 
 
-@app.command
 def theory(*names: str, out: Path | None = None, output: Output = PLAIN) -> None:
     """Check the paper's statements numerically: what holds, what fails as written, and what holds instead.
 
@@ -30,8 +31,8 @@ def theory(*names: str, out: Path | None = None, output: Output = PLAIN) -> None
     out
         Folder for a figure of each statement and theory.json with all numbers.
     """
-    from kuramotognn.experiments.provenance import provenance
-    from kuramotognn.panels import draw
+    from kuramotognn.plots.panels import draw
+    from kuramotognn.runs.provenance import provenance
     from kuramotognn.theory import examine, statements
 
     chosen = statements(names)
@@ -67,7 +68,7 @@ def theory(*names: str, out: Path | None = None, output: Output = PLAIN) -> None
 
 def _show(result: Examined) -> None:
     statement = result.statement
-    console = Console(highlight=False)
+    console = make_console()
     table = Table(title=f"{statement.name} · {statement.place}", title_justify="left", show_lines=True)
     table.add_column("check", ratio=1)
     table.add_column("measured", justify="right", no_wrap=True)
@@ -75,8 +76,8 @@ def _show(result: Examined) -> None:
     table.add_column("", no_wrap=True)
     for check in result.finding.checks:
         style = "bold red" if not check.expected else "yellow" if check.as_written else "green"
-        verdict = f"[{style}]{check.verdict}[/{style}]"
+        verdict = Text(check.verdict, style)
         table.add_row(check.claim, f"{check.measured:.3g}", f"{check.relation} {check.tolerance:.3g}", verdict)
-    console.print(f"[bold]The paper:[/bold] {statement.says}", markup=True)
+    console.print(Text.assemble(("The paper:", "bold"), f" {statement.says}"))
     console.print(table)
-    console.print(f"[bold]Found:[/bold] {statement.verdict}\n")
+    console.print(Text.assemble(("Found:", "bold"), f" {statement.verdict}\n"))

@@ -1,9 +1,7 @@
-"""Train, evaluate, predict."""
+"""Train a model. The flags depend on the model, so the command is made for it."""
 
-from __future__ import annotations
-
-import json
-from dataclasses import asdict
+# No postponed annotations here: the type of the flags is made when the command is.
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,148 +10,94 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
-from kuramotognn.cli.base import PLAIN, Output, app, configurable
-from kuramotognn.cli.own_graph import show_understood
-from kuramotognn.data import Understood
-from kuramotognn.experiments.config import Config, Resolved, read_toml, resolve
-from kuramotognn.experiments.data_config import FilesConfig
-from kuramotognn.experiments.run import (
-    Evaluation,
-    RunObserver,
-    RunResult,
-    SplitResult,
-    evaluate_run,
-    predict_run,
-    resume_run,
-    start_run,
-)
-from kuramotognn.files import write_atomically
-from kuramotognn.training import EpochMetrics
+from kuramotognn.cli.check import show_summary
+from kuramotognn.cli.flags import settings_flags
+from kuramotognn.cli.output import PLAIN, Output
+from kuramotognn.cli.terminal import make_console
+from kuramotognn.config.resolve import Resolved, flatten, read_toml, resolve
+from kuramotognn.config.tree import Config
+from kuramotognn.data import GraphSummary
+from kuramotognn.models.registry import DEFAULT_MODEL
+from kuramotognn.printable import printable
+from kuramotognn.runs.run import RunResult, resume_run, start_run
+from kuramotognn.runs.stored_run import RunObserver
+from kuramotognn.train_result import EpochMetrics, TrainResult
+
+LOGGED = 20
+"""Epochs between two lines of a log."""
+NEARLY = 0.98
+"""Share of equal predictions from which on a model is said to predict one class."""
 
 
-@app.command
-@configurable
-def train(
-    *,
-    settings: Annotated[Config | None, Parameter(name="*")] = None,
-    config: Annotated[Path | None, Parameter(help="TOML file with settings; a flag overrides it.")] = None,
-    out: Annotated[Path | None, Parameter(help="Run folder to make (default: runs/DATASET-MODEL-TIME).")] = None,
-    resume: Annotated[Path | None, Parameter(help="Go on with this interrupted run, with its own settings.")] = None,
-    output: Output = PLAIN,
-) -> None:
-    """Train a model on several splits of a data set, and save everything in a run folder.
+def make_command(model: str) -> Any:
+    """The command ``train`` with the flags of ``model``."""
 
-    Flags override --config, which overrides what is recommended for the model on the data set.
-    """
-    flags = settings.model_dump(exclude_unset=True) if settings else {}
-    if resume is not None:
-        if flags or config or out:
+    def train(
+        *,
+        settings: settings_flags(model) = {},  # type: ignore[valid-type] # noqa: B006 -- only read
+        config: Annotated[Path | None, Parameter(help="TOML file with settings; a flag overrides it.")] = None,
+        out: Annotated[Path | None, Parameter(help="Run folder to make (default: runs/DATASET-MODEL-TIME).")] = None,
+        resume: Annotated[
+            Path | None, Parameter(help="Go on with this interrupted run, with its own settings.")
+        ] = None,
+        output: Output = PLAIN,
+    ) -> None:
+        if resume is None:
+            run = _start(settings, config, out, output)
+        elif settings or config or out:
             raise ValueError(
                 "--resume goes on with the run's own settings; leave out --config, --out and other settings"
             )
-        with _Watcher(output) as watcher:
-            run = resume_run(resume, watcher)
-    else:
-        resolved = resolve(flags, read_toml(config) if config else None)
-        folder = out or _new_run_folder(resolved.config)
-        if output.talkative:
-            _show_settings(resolved, folder)
-        with _Watcher(output) as watcher:
-            run = start_run(resolved.config, folder, watcher)
-    _show_run(run, output)
+        else:
+            with RunProgress(output) as progress:
+                run = _naming(resume, lambda: resume_run(resume, progress))
+        _show_run(run, output)
+
+    return train
 
 
-@app.command
-def evaluate(run: Path, *, output: Output = PLAIN) -> None:
-    """Load the models of a run and compute their accuracies again.
-
-    Parameters
-    ----------
-    run
-        Run folder.
-    """
-    evaluations = evaluate_run(run)
-    if output.json:
-        print(json.dumps([asdict(evaluation) for evaluation in evaluations], indent=2))
-    elif output.quiet:
-        tests = [evaluation.test_accuracy for evaluation in evaluations]
-        print(f"test accuracy {100 * sum(tests) / len(tests):.2f} over {len(tests)} splits")
-    else:
-        Console().print(_evaluation_table(evaluations))
+def _start(settings: dict[str, Any], config: Path | None, out: Path | None, output: Output) -> RunResult:
+    resolved = resolve(settings, read_toml(config) if config else None)
+    folder = out or _new_run_folder(resolved.config)
+    with RunProgress(output, resolved) as progress:
+        return _naming(folder, lambda: start_run(resolved.config, folder, progress))
 
 
-@app.command
-def predict(
-    run: Path,
-    *,
-    out: Path,
-    split: int | None = None,
-    nodes: Path | None = None,
-    edges: Path | None = None,
-    features: Path | None = None,
-    with_training_nodes: Annotated[bool, Parameter(negative="")] = False,
-    allow_missing: Annotated[bool, Parameter(negative="")] = False,
-    output: Output = PLAIN,
-) -> None:
-    """Write the class probabilities of every node as CSV.
-
-    Parameters
-    ----------
-    run
-        Run folder.
-    out
-        CSV file to write.
-    split
-        Split whose model predicts (default: the first one).
-    nodes
-        Other nodes than those of the run, with the columns it was trained with; labels may be missing.
-    edges
-        The edges between these nodes.
-    features
-        Their feature matrix, if the run was trained with one.
-    with_training_nodes
-        Let the nodes that the run was trained on take part, so that new nodes keep them as neighbours.
-    allow_missing
-        Drop edges whose ends are not among the nodes.
-    """
-    new = None
-    if nodes or edges or features:
-        paths = {"nodes": nodes, "edges": edges, "features": features}
-        given = {name: str(path) for name, path in paths.items() if path is not None}
-        if nodes is None or edges is None:
-            raise ValueError("other nodes need both --nodes and --edges")
-        new = FilesConfig(**given, **({"allow_missing": True} if allow_missing else {}))
-    text = predict_run(run, split, new=new, with_training_nodes=with_training_nodes, observer=_Watcher(output))
-    write_atomically(out, text)
-    count = text.count("\n") - 1
-    if output.json:
-        print(json.dumps({"nodes": count, "file": str(out)}))
-    else:
-        print(f"wrote {count} predictions to {out}")
+def _naming(folder: Path, run: Callable[[], RunResult]) -> RunResult:
+    try:
+        return run()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"go on with --resume {folder}") from None
 
 
-class _Watcher(RunObserver):
-    """A live progress bar for each split."""
+class RunProgress(RunObserver):
+    """A live progress bar for each split on a terminal, lines in a file."""
 
-    def __init__(self, output: Output) -> None:
-        self.console = Console(stderr=True, quiet=not output.talkative)
-        self.bars: dict[int, TaskID] = {}
+    def __init__(self, output: Output, resolved: Resolved | None = None) -> None:
+        self.console = make_console(stderr=True, quiet=not output.talkative)
+        self.resolved, self.bars = resolved, dict[int, TaskID]()
         self.progress = Progress(
             TextColumn("split {task.fields[split]}"),
             BarColumn(bar_width=24),
             TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
-            TextColumn("{task.fields[words]}"),
+            TextColumn("{task.fields[words]}", markup=False),
             TimeRemainingColumn(),
             console=self.console,
+            disable=not self.console.is_terminal,
         )
 
-    def __enter__(self) -> _Watcher:
+    def __enter__(self) -> "RunProgress":
         self.progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.progress.stop()
+
+    def prepared(self, folder: Path) -> None:
+        if self.resolved is not None:
+            _show_settings(self.resolved, folder, self.console)
 
     def started(self, split: int, epochs: int) -> None:
         self.bars[split] = self.progress.add_task("", total=epochs, split=split, words="")
@@ -164,28 +108,29 @@ class _Watcher(RunObserver):
             f"{metrics.evaluations} evaluations"
         )
         self.progress.update(self.bars[split], completed=metrics.epoch, words=words)
+        if metrics.epoch % LOGGED == 0:
+            self._log(f"split {split}, epoch {metrics.epoch}: {words}")
 
-    def finished(self, result: SplitResult) -> None:
+    def finished(self, result: TrainResult) -> None:
+        words = f"validation {100 * result.validation_accuracy:.1f} %  test {100 * result.test_accuracy:.1f} %"
+        self._log(f"split {result.split}, epoch {result.best_epoch} of {result.epochs} chosen: {words}")
         if result.split in self.bars:
-            words = f"validation {100 * result.validation_accuracy:.1f} %  test {100 * result.test_accuracy:.1f} %"
             self.progress.update(self.bars[result.split], total=result.epochs, completed=result.epochs, words=words)
 
-    def read(self, understood: Understood) -> None:
-        show_understood(understood, self.console)
-
-    def compiled(self, seconds: float) -> None:
-        self.console.print(
-            f"compiled the kernels in {seconds:.1f} s; they are cached for the next run", highlight=False
-        )
+    def read(self, summary: GraphSummary) -> None:
+        show_summary(summary, self.console)
 
     def warning(self, message: str) -> None:
-        Console(stderr=True).print(f"warning: {message}", style="yellow", highlight=False)
+        make_console(stderr=True).print(f"warning: {printable(message, 1000)}", style="yellow")
+
+    def _log(self, line: str) -> None:
+        if not self.console.is_terminal:
+            self.console.print(line)
 
 
 def _new_run_folder(config: Config) -> Path:
-    files = config.data.files
-    name = config.dataset if files.nodes is None else Path(files.nodes).stem
-    stem = f"{name}-{config.model.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    name = config.dataset if config.data.files is None else config.data.files.nodes.stem
+    stem = f"{name}-{Path(config.model.name).name}-{datetime.now():%Y%m%d-%H%M%S}"
     folder, again = Path("runs") / stem, 1
     while folder.exists():
         again += 1
@@ -193,21 +138,13 @@ def _new_run_folder(config: Config) -> Path:
     return folder
 
 
-def _show_settings(resolved: Resolved, folder: Path) -> None:
-    console = Console(stderr=True, highlight=False)
-    values = _dotted(resolved.config.model_dump())
-    for source in ("flag", "file", "recommended", "default"):
-        chosen = [f"{key}={values[key]}" for key, origin in resolved.sources.items() if origin == source]
+def _show_settings(resolved: Resolved, folder: Path, console: Console) -> None:
+    values = dict(flatten(resolved.config.model_dump()))
+    for source in ("flag", "file", "preset", "recommended", "default"):
+        chosen = [f"{key}={printable(values[key])}" for key, origin in resolved.sources.items() if origin == source]
         if chosen:
-            console.print(f"[bold]{source:>11}[/bold]  {'  '.join(chosen)}", soft_wrap=False)
-    console.print(f"[bold]{'folder':>11}[/bold]  {folder}")
-
-
-def _dotted(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in settings.items():
-        flat |= _dotted(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
+            console.print(Text.assemble((f"{source:>11}", "bold"), f"  {'  '.join(chosen)}"))
+    console.print(Text.assemble((f"{'folder':>11}", "bold"), f"  {printable(folder)}"))
 
 
 def _show_run(run: RunResult, output: Output) -> None:
@@ -221,13 +158,19 @@ def _show_run(run: RunResult, output: Output) -> None:
     elif output.quiet:
         print(line)
     else:
-        Console().print(_run_table(run))
-        print(f"saved in {run.folder}")
+        make_console().print(_run_table(run))
+        for sentence in majority_sentences(run):
+            print(sentence)
+        print(f"saved in {printable(run.folder)}")
 
 
 def _run_table(run: RunResult) -> Table:
-    table = Table(title=f"{run.splits[0].protocol}: accuracy in %, epoch selected on validation")
-    for name in ("split", "epoch", "validation", "test", "evaluations", "seconds"):
+    """A row a split; where classes are uneven, balanced accuracy (and AUC for two classes) stand beside accuracy."""
+    first = run.splits[0]
+    extra = {"balanced": "balanced_accuracy"} if uneven(first) else {}
+    extra |= {"AUC": "roc_auc"} if extra and first.test_measures.get("roc_auc") is not None else {}
+    table = Table(title=f"{first.protocol}: accuracy in %, epoch selected on validation")
+    for name in ("split", "epoch", "validation", "test", *extra, "evals", "seconds"):
         table.add_column(name, justify="right", no_wrap=True)
     for split in run.splits:
         table.add_row(
@@ -235,20 +178,22 @@ def _run_table(run: RunResult) -> Table:
             str(split.best_epoch),
             f"{100 * split.validation_accuracy:.2f}",
             f"{100 * split.test_accuracy:.2f}",
+            *(f"{100 * split.test_measures[name]:.2f}" for name in extra.values()),
             str(split.evaluations),
             f"{split.seconds:.1f}",
         )
     summary = run.summary()
-    spread = {
-        name: f"{100 * summary[name]['mean']:.2f} ± {100 * summary[name]['std']:.2f}"
-        for name in ("validation_accuracy", "test_accuracy")
-    }
+
+    def spread(name: str) -> str:
+        return f"{100 * summary[name]['mean']:.2f} ± {100 * summary[name]['std']:.2f}"
+
     table.add_section()
     table.add_row(
         "mean ± std",
         "",
-        spread["validation_accuracy"],
-        spread["test_accuracy"],
+        spread("validation_accuracy"),
+        spread("test_accuracy"),
+        *(spread(f"test_{name}") for name in extra.values()),
         f"{summary['evaluations']['mean']:.0f}",
         f"{sum(split.seconds for split in run.splits):.1f}",
         style="bold",
@@ -256,15 +201,28 @@ def _run_table(run: RunResult) -> Table:
     return table
 
 
-def _evaluation_table(evaluations: list[Evaluation]) -> Table:
-    table = Table(title=f"{evaluations[0].recorded.protocol}: accuracy in %, computed again (recorded)")
-    for name in ("split", "validation", "test"):
-        table.add_column(name, justify="right")
-    for evaluation in evaluations:
-        recorded = evaluation.recorded
-        table.add_row(
-            str(recorded.split),
-            f"{100 * evaluation.validation_accuracy:.2f} ({100 * recorded.validation_accuracy:.2f})",
-            f"{100 * evaluation.test_accuracy:.2f} ({100 * recorded.test_accuracy:.2f})",
-        )
-    return table
+def uneven(result: TrainResult) -> bool:
+    """Whether the largest class has more than three times its equal share of the test nodes, or 60 % of two."""
+    sizes = [sum(row) for row in result.test_measures["confusion"]]
+    return max(sizes) * len(sizes) > 3 * sum(sizes) or (len(sizes) == 2 and max(sizes) > 0.6 * sum(sizes))
+
+
+def majority_sentences(run: RunResult) -> list[str]:
+    """A sentence where a model predicts nearly one class, or is no better than always predicting the largest class."""
+    sentences = []
+    for result in run.splits:
+        confusion = result.test_measures["confusion"]
+        total, predicted = sum(map(sum, confusion)), [sum(column) for column in zip(*confusion, strict=True)]
+        largest = max(map(sum, confusion)) / total
+        if max(predicted) > NEARLY * total:
+            share = 100 * max(predicted) / total
+            sentences.append(f"split {result.split}: {share:.0f} % of the test nodes are predicted to be of one class")
+        elif result.test_accuracy <= largest:
+            sentences.append(
+                f"split {result.split}: always predicting the largest class is as accurate ({100 * largest:.1f} %); "
+                "try --metric balanced-accuracy or --training.class-weights balanced"
+            )
+    return sentences
+
+
+train = make_command(DEFAULT_MODEL)

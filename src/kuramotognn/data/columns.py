@@ -1,9 +1,9 @@
-"""Columns of nodes as they are in a file, and the encoder that makes features of them, fitted on training nodes."""
+"""Columns of nodes as read from a file, and the encoder that turns them into features."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -16,7 +16,7 @@ from kuramotognn.typing import Index, Nodes
 
 @dataclass(frozen=True, eq=False)
 class Category:
-    """A column of names: ``codes[i]`` is the place of node ``i``'s value among ``names``, −1 where it has none."""
+    """A categorical column: node ``i`` has the value ``names[codes[i]]``, or none if the code is −1."""
 
     codes: Index
     names: tuple[str, ...]
@@ -24,13 +24,13 @@ class Category:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What nodes are described by, before any encoding.
+    """The columns that describe nodes, before any encoding.
 
     Attributes:
         numbers: ``[N, n]`` numeric columns in float64.
-        number_names: what they are called.
-        categories: columns of names.
-        matrix: ``[N, F]`` features that are used as they are, such as a bag of words.
+        number_names: names of the numeric columns.
+        categories: categorical columns by name.
+        matrix: ``[N, F]`` features that are not encoded, such as a bag of words.
     """
 
     numbers: Nodes
@@ -40,30 +40,26 @@ class Columns:
 
     @staticmethod
     def of_features(x: Features) -> Columns:
-        """A feature matrix as columns: of numbers when it is dense; a sparse one stays a matrix."""
+        """A feature matrix as columns: numeric columns if it is dense, a matrix if it is sparse."""
         if isinstance(x, SparseFeatures):
             return Columns(torch.zeros(x.shape[0], 0, dtype=torch.float64), matrix=x)
         return Columns(x.double(), tuple(str(column) for column in range(x.shape[1])))
 
     def rows(self, nodes: Index) -> Columns:
         """The columns of some nodes."""
-        matrix = self.matrix.rows(nodes) if isinstance(self.matrix, SparseFeatures) else self.matrix
-        return replace(
-            self,
-            numbers=self.numbers[nodes],
-            categories={name: Category(column.codes[nodes], column.names) for name, column in self.categories.items()},
-            matrix=matrix[nodes] if isinstance(matrix, Tensor) else matrix,
-        )
+        categories = {name: Category(column.codes[nodes], column.names) for name, column in self.categories.items()}
+        matrix = None if self.matrix is None else select_rows(self.matrix, nodes)
+        return Columns(self.numbers[nodes], self.number_names, categories, matrix)
 
 
-class Encoder(BaseModel):
-    """Makes features of columns: numbers shifted and scaled, a column of zeros and ones for each known category.
+class ColumnEncoder(BaseModel):
+    """Turns columns into features: numbers are shifted and scaled, categories are one-hot encoded.
 
     Attributes:
-        means: what is taken from each numeric column.
-        scales: what each numeric column is divided by.
-        categories: the known values of each column of names, in the order of their features.
-        matrix_width: how many features come from a matrix, None without one.
+        means: the shift of each numeric column.
+        scales: the divisor of each numeric column.
+        categories: the known values of each categorical column, in the order of their features.
+        matrix_width: number of features from a matrix, None without one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -74,19 +70,19 @@ class Encoder(BaseModel):
     matrix_width: int | None
 
     @staticmethod
-    def fit(columns: Columns, nodes: Index, *, standardise: bool) -> Encoder:
-        """Means, standard deviations and categories of ``nodes`` alone."""
+    def fit(columns: Columns, nodes: Index, *, standardise: bool) -> ColumnEncoder:
+        """Fit means, standard deviations and categories to ``nodes``."""
         numbers = columns.numbers[nodes]
         means, scales = torch.zeros(numbers.size(1)).double(), torch.ones(numbers.size(1)).double()
         if standardise and nodes.numel():
             means, spread = numbers.mean(dim=0), numbers.std(dim=0, correction=0)
-            # Rounding gives a constant column a tiny spread; dividing by it would blow up other nodes' values.
+            # Rounding errors give a constant column a tiny standard deviation; do not divide by it.
             scales = torch.where(spread > 1e-12 * (1 + means.abs()), spread, torch.ones_like(spread))
         categories = {
             name: tuple(column.names[code] for code in torch.unique(column.codes[nodes]).tolist() if code >= 0)
             for name, column in columns.categories.items()
         }
-        return Encoder(
+        return ColumnEncoder(
             means=dict(zip(columns.number_names, means.tolist(), strict=True)),
             scales=dict(zip(columns.number_names, scales.tolist(), strict=True)),
             categories=categories,
@@ -97,15 +93,15 @@ class Encoder(BaseModel):
         """Features of all nodes: numbers, categories, matrix, in this order."""
         self._check(columns)
         order = [columns.number_names.index(name) for name in self.means]
-        numbers = (columns.numbers[:, order] - _row(self.means)) / _row(self.scales)
-        parts = [numbers.float()]
+        means, scales = (torch.tensor(list(row.values()), dtype=torch.float64) for row in (self.means, self.scales))
+        parts = [((columns.numbers[:, order] - means) / scales).float()]
         for name, known in self.categories.items():
             column = columns.categories[name]
             place = {value: number for number, value in enumerate(known)}
-            # The last column is for what is not known, and cut off.
-            lookup = torch.tensor([*(place.get(value, len(known)) for value in column.names), len(known)])
-            parts.append(torch.nn.functional.one_hot(lookup[column.codes], len(known) + 1)[:, :-1].float())
-        return _beside(torch.cat(parts, dim=1), columns.matrix)
+            # Unknown and missing values (code −1) are encoded in a last column, which is removed.
+            codes = torch.tensor([*(place.get(value, len(known)) for value in column.names), len(known)])[column.codes]
+            parts.append(torch.nn.functional.one_hot(codes, len(known) + 1)[:, :-1].float())
+        return _stack_columns(torch.cat(parts, dim=1), columns.matrix)
 
     def unseen(self, columns: Columns) -> list[str]:
         """A sentence for each column with values that no training node has."""
@@ -115,36 +111,32 @@ class Encoder(BaseModel):
             new = [code for code, value in enumerate(column.names) if value not in known]
             count = int(torch.isin(column.codes, torch.tensor(new, dtype=torch.long)).sum())
             if count:
-                shown = ", ".join(repr(column.names[code]) for code in new[:3])
+                shown = ", ".join(repr(column.names[code]) for code in new[:3]) + (", …" if len(new) > 3 else "")
                 sentences.append(
-                    f"column {name!r}: {count} node{'s have' if count > 1 else ' has'} a value that no "
-                    "training node has "
-                    f"({shown}{', …' if len(new) > 3 else ''}); it counts as none of the known ones"
+                    f"column {name!r}: {count} node{'s have' if count > 1 else ' has'} a value that no training node "
+                    f"has ({shown}); it is encoded as no category"
                 )
         return sentences
 
     def _check(self, columns: Columns) -> None:
-        for kind, wanted, found in (
-            ("numeric column", self.means, columns.number_names),
-            ("category column", self.categories, columns.categories),
-        ):
-            missing = [name for name in wanted if name not in found]
-            if missing:
-                raise DataError(f"the {kind} {missing[0]!r}, which the model was trained with, is missing; add it")
+        missing = [name for name in self.means if name not in columns.number_names]
+        missing += [name for name in self.categories if name not in columns.categories]
+        if missing:
+            raise DataError(f"the column {missing[0]!r}, which the model was trained with, is missing; add it")
         width = None if columns.matrix is None else columns.matrix.shape[1]
         if width != self.matrix_width:
+            trained, found = self.matrix_width or "no", width or "none"
             raise DataError(
-                f"the model was trained with {'no matrix' if self.matrix_width is None else self.matrix_width} "
-                f"features from a matrix, got {'none' if width is None else width}; pass such a matrix "
-                "with --features"
+                f"the model was trained with {trained} features from a matrix, got {found}; pass them with --features"
             )
 
 
-def _row(values: Mapping[str, float]) -> Tensor:
-    return torch.tensor(list(values.values()), dtype=torch.float64)
+def select_rows(x: Features, nodes: Index) -> Features:
+    """The features of some nodes."""
+    return x.rows(nodes) if isinstance(x, SparseFeatures) else x[nodes]
 
 
-def _beside(left: Nodes, right: Features | None) -> Features:
+def _stack_columns(left: Nodes, right: Features | None) -> Features:
     if right is None or isinstance(right, Tensor):
         return left if right is None else torch.cat([left, right.to(left.dtype)], dim=1)
     row, col = left.nonzero().t()

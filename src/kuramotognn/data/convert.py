@@ -1,4 +1,4 @@
-"""Graphs that are in memory already: NetworkX, SciPy and PyG."""
+"""Data sets from objects in memory: PyG's Data, SciPy matrices and NetworkX graphs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 import polars as pl
 import scipy.sparse
 import torch
-from torch import Tensor
 
 from kuramotognn.checks import check_shape
 from kuramotognn.data.errors import DataError
-from kuramotognn.data.node_dataset import NodeDataset
-from kuramotognn.data.own import GraphFiles, assemble
+from kuramotognn.data.graph_files import GraphFiles
+from kuramotognn.data.node_dataset import UNLABELLED, NodeDataset
+from kuramotognn.data.own_graph import assemble
 from kuramotognn.data.splits import Split
-from kuramotognn.data.tables import Table, read_bytes, refusing
-from kuramotognn.features import Features, SparseFeatures, as_features, check_features
+from kuramotognn.data.table_files import Table, as_data_error, read_bytes, sparse_features
+from kuramotognn.features import Features, as_features, check_features
 from kuramotognn.graph import check_edges
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Labels
 
@@ -30,23 +30,16 @@ def from_data(data: Any, *, name: str = "data", class_names: Sequence[str] | Non
     """A PyG ``Data`` with ``x``, ``edge_index`` and ``y``; masks, one or several columns of them, become given splits.
 
     Args:
-        data: edges as they are (PyG keeps both directions of an undirected edge); ``edge_weight`` is kept; a negative
-            class means that the label is not known.
-        name: what to call it.
-        class_names: what the classes are called (default: their numbers).
+        data: the object. Edges and ``edge_weight`` are kept as they are (PyG stores both directions of an undirected
+            edge); a negative class means unlabelled.
+        name: name of the data set.
+        class_names: names of the classes (default: their numbers).
     """
     for attribute in ("x", "edge_index", "y"):
         if getattr(data, attribute, None) is None:
-            raise DataError(f"the Data object has no {attribute}; a node classification needs x, edge_index and y")
-    return _checked(
-        name,
-        as_features(data.x),
-        data.edge_index,
-        getattr(data, "edge_weight", None),
-        data.y.reshape(-1),
-        class_names,
-        _masked_splits(data),
-    )
+            raise DataError(f"the Data object has no {attribute}; node classification needs x, edge_index and y")
+    weight, x, y = getattr(data, "edge_weight", None), as_features(data.x), data.y.reshape(-1)
+    return _dataset(name, x, data.edge_index, weight, y, class_names, _masked_splits(data))
 
 
 def from_scipy(
@@ -63,10 +56,10 @@ def from_scipy(
     Args:
         adjacency: ``[N, N]``; an entry (i, j) is an edge from i to j.
         x: ``[N, F]`` features.
-        y: ``[N]`` classes 0 to C − 1; negative where they are not known.
-        name: what to call it.
-        weighted: take the entries as weights.
-        class_names: what the classes are called (default: their numbers).
+        y: ``[N]`` classes 0 to C − 1; negative for unlabelled nodes.
+        name: name of the data set.
+        weighted: whether the entries are edge weights.
+        class_names: names of the classes (default: their numbers).
     """
     matrix = scipy.sparse.coo_array(adjacency)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -74,8 +67,8 @@ def from_scipy(
     matrix.sum_duplicates()
     edges = torch.from_numpy(np.stack([matrix.row, matrix.col]).astype(np.int64))
     weight = torch.from_numpy(matrix.data.astype(np.float32)) if weighted else None
-    features = _scipy_features(x) if scipy.sparse.issparse(x) else torch.as_tensor(np.asarray(x, dtype=np.float32))
-    return _checked(name, features, edges, weight, torch.as_tensor(np.asarray(y)), class_names, ())
+    features = sparse_features(x) if scipy.sparse.issparse(x) else torch.as_tensor(np.asarray(x, dtype=np.float32))
+    return _dataset(name, features, edges, weight, torch.as_tensor(np.asarray(y)), class_names, ())
 
 
 def from_networkx(
@@ -88,48 +81,39 @@ def from_networkx(
     ignore: Sequence[str] = (),
     name: str = "graph",
 ) -> NodeDataset:
-    """A NetworkX graph whose node attributes are features and labels, understood as the columns of a table are.
+    """A NetworkX graph whose node attributes are features and labels, read like the columns of a table.
 
     Args:
-        graph: directed or not.
-        label: attribute with the class; a node without it is to be predicted.
+        graph: directed or undirected graph.
+        label: node attribute with the class; nodes without it are to be predicted.
         weight: edge attribute with weights.
-        split: attribute that says ``train``, ``validation`` or ``test``.
-        categorical: attributes to take as categories, whatever they look like.
-        ignore: attributes to leave out.
-        name: what to call it.
+        split: node attribute with the values ``train``, ``validation`` or ``test``.
+        categorical: node attributes that are categories even if they look like numbers.
+        ignore: node attributes to leave out.
+        name: name of the data set.
     """
     if not graph.number_of_nodes():
-        raise DataError(f"{name} has no nodes")
-    rows = [
-        {"(node)": str(node)} | {str(key): value for key, value in facts.items()} for node, facts in graph.nodes.items()
-    ]
+        raise DataError(f"{name} has no nodes; add some")
     ends = [(str(source), str(target)) for source, target in graph.edges()]
     edges: dict[str, Any] = {"(source)": [end[0] for end in ends], "(target)": [end[1] for end in ends]}
     if weight is not None:
         edges[weight] = [facts.get(weight) for _, _, facts in graph.edges(data=True)]
-    with refusing(Path(name), "a graph with attributes"):
-        # Attributes may differ in type from node to node; text holds them all, and is understood as a CSV file is.
+    with as_data_error(name, "a graph with attributes"):
+        # The type of an attribute may differ between nodes: convert all to text, like cells of a CSV file.
+        rows = [
+            {"(node)": node} | {str(key): value for key, value in facts.items()} for node, facts in graph.nodes.items()
+        ]
         texts = [{key: None if value is None else str(value) for key, value in row.items()} for row in rows]
         table = Table(f"nodes of {name}", pl.DataFrame(texts, infer_schema_length=None, strict=False))
         schema: Any = dict.fromkeys(("(source)", "(target)"), pl.String)
         pairs = Table(f"edges of {name}", pl.DataFrame(edges, schema_overrides=schema, strict=False))
-    files = GraphFiles(
-        Path(name),
-        Path(name),
-        label=label,
-        id="(node)",
-        split=split,
-        weight=weight,
-        directed=graph.is_directed(),
-        categorical=categorical,
-        ignore=ignore,
-    )
-    return assemble(table, pairs, files)[0]
+    columns: Any = {"id": "(node)", "label": label, "split_column": split, "weight": weight}
+    files = GraphFiles(Path(name), Path(name), **columns, categorical=tuple(categorical), ignore=tuple(ignore))
+    return assemble(table, pairs, files, directed=graph.is_directed())[0]
 
 
 def read_graphml(path: Path | str, **meaning: Any) -> NodeDataset:
-    """A GraphML file; see :func:`from_networkx` for what can be said of its attributes."""
+    """A GraphML file; ``meaning`` are keyword arguments of :func:`from_networkx`."""
     try:
         import networkx as nx
     except ImportError as error:
@@ -138,14 +122,14 @@ def read_graphml(path: Path | str, **meaning: Any) -> NodeDataset:
     content = read_bytes(file)
     if b"<!ENTITY" in content or b"<!DOCTYPE" in content:
         raise DataError(
-            f"{file} defines entities, which GraphML has no use for and which can fill the memory; remove them"
+            f"{file} defines entities, which GraphML does not need and which can exhaust memory; remove them"
         )
-    with refusing(file, "GraphML"):
+    with as_data_error(file, "GraphML"):
         graph = nx.parse_graphml(content.decode("utf-8-sig"))
     return from_networkx(graph, name=file.stem, **meaning)
 
 
-def _checked(
+def _dataset(
     name: str,
     x: Features,
     edge_index: EdgeIndex,
@@ -162,35 +146,17 @@ def _checked(
     count = int(y.max()) + 1 if y.numel() else 0
     names = tuple(class_names) if class_names is not None else tuple(str(label) for label in range(count))
     if len(names) < count:
-        raise DataError(f"class_names has {len(names)} names but y has classes up to {count - 1}")
-    return NodeDataset(
-        name=name,
-        x=x,
-        edge_index=edge_index,
-        edge_weight=edge_weight,
-        y=y.long().clamp(min=-1),
-        class_names=names,
-        node_ids=tuple(str(node) for node in range(x.shape[0])),
-        given_splits=splits,
-    )
+        raise DataError(f"class_names has {len(names)} names but y has classes up to {count - 1}; name them all")
+    y, node_ids = y.long().clamp(min=UNLABELLED), tuple(str(node) for node in range(x.shape[0]))
+    return NodeDataset(name, x, edge_index, y, names, node_ids, edge_weight, splits)
 
 
 def _masked_splits(data: Any) -> tuple[Split, ...]:
     masks = [getattr(data, f"{part}_mask", None) for part in ("train", "val", "test")]
     if any(mask is None for mask in masks):
         return ()
-    columns: list[Tensor] = [mask.reshape(mask.size(0), -1) for mask in masks if mask is not None]
-    train, validation, test = ([column.nonzero().flatten() for column in mask.t()] for mask in columns)
+    columns = zip(*(mask.reshape(mask.size(0), -1).t() for mask in masks if mask is not None), strict=True)
     return tuple(
-        Split(*parts, "own-split", number) for number, parts in enumerate(zip(train, validation, test, strict=True))
-    )
-
-
-def _scipy_features(x: Any) -> SparseFeatures:
-    matrix = scipy.sparse.coo_array(x)
-    return SparseFeatures.from_coo(
-        torch.from_numpy(matrix.row.astype(np.int64)),
-        torch.from_numpy(matrix.col.astype(np.int64)),
-        torch.from_numpy(matrix.data.astype(np.float32)),
-        (int(matrix.shape[0]), int(matrix.shape[1])),
+        Split.of((mask.nonzero().flatten() for mask in column), "own-split", number)
+        for number, column in enumerate(columns)
     )

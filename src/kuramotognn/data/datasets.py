@@ -1,43 +1,51 @@
-"""Public data sets by name: where they come from, under which protocols, and what the paper says of them."""
+"""The registry of public data sets: sources, protocols and the statistics in the paper."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
 
+from kuramotognn.atomic_write import write_atomically
 from kuramotognn.checks import did_you_mean
 from kuramotognn.data import readers
 from kuramotognn.data.errors import DataError
-from kuramotognn.data.files import RawFile, data_root, download, offline, read_raw
 from kuramotognn.data.node_dataset import NodeDataset
+from kuramotognn.data.protocols import DRAWN, Protocol
+from kuramotognn.data.raw_files import RawFile, data_root, download, offline, read_raw
 from kuramotognn.features import Normalisation, SparseFeatures
-from kuramotognn.files import write_atomically
 
-Protocol: TypeAlias = Literal[
-    "random-per-class", "planetoid-public", "geom-gcn", "heterophilous", "ogb-time", "fraction", "k-fold", "own-split"
-]
 OWN_GRAPH = "own-graph"
-"""What a graph from the user's files is called where a data set is named."""
-
-DRAWN: tuple[Protocol, ...] = ("random-per-class", "fraction", "k-fold")
-"""Protocols that need labels alone, so that every data set has them."""
+"""Name of a graph from the user's files, where a data set is named."""
 
 GITHUB = "https://github.com"
 RAW_GITHUB = "https://raw.githubusercontent.com"
 
+GIT_BLOBS = {
+    "Computers/raw/amazon_electronics_computers.npz": "8120e4148a330b3fafe37c4476823302d9d834b9",
+    "Photo/raw/amazon_electronics_photo.npz": "97323743cb56aca9dd611f5b4b46862c1c9c6bd9",
+    "CS/raw/ms_academic_cs.npz": "9bdd7da943d86b74297e8d32e99eb64245b52835",
+    "roman_empire/raw/roman_empire.npz": "1f9bae5e95b28e529015269e98acb237b65d8d3b",
+    "amazon_ratings/raw/amazon_ratings.npz": "29647a8b0ff0ef856d73d683a8c3595bd5efbd38",
+}
+"""Git blob ids of files whose SHA-256 is not in checksums.txt."""
+CONTENT_DIGESTS = {
+    "computers": "5d8b02839b9211249d3836dbc586965bdeea58bcd12206e94d4ec6530b80fd12",
+    "photo": "d852a723344794572581c58027c7b3d2c04f4f3ee71aec26d361200e27f3bdcf",
+    "coauthor-cs": "2916a13ec726aee43e486b0d7ae4bfc18a70922ea7d1bc13e10053c250bd9b04",
+}
+"""Results of :func:`content_digest` for data sets that are also distributed in other files than the published ones."""
+
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a paper says of a data set."""
+    """The statistics of a data set in the paper."""
 
     nodes: int
     edges: int
@@ -48,20 +56,19 @@ class Statistics:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """An entry of the registry.
+    """A data set of the registry.
 
     Attributes:
-        name: how it is called.
-        description: what its nodes and edges are.
-        read: makes the data set of the contents of its files.
-        raw: the files it is made of.
-        given: the protocol whose splits come with the data, if there is one.
-        default: the protocol that is used unless another is asked for.
-        development: nodes that ``random-per-class`` draws for training and validation together.
-        normalisation: scaling of features that suits it.
-        paper: statistics in the KuramotoGNN paper, where it has them.
-        meaning: SHA-256 of what the files mean, for data sets that are around in other bytes than the published ones.
-        archive: a zip file that holds all files, and the folder in it.
+        name: name of the data set.
+        description: meaning of its edges.
+        read: the reader of its raw files.
+        raw: its raw files.
+        given: the protocol of the splits that come with the data, if there are any.
+        default: the default protocol.
+        development: number of training and validation nodes of ``random-per-class``.
+        normalisation: default scaling of the features.
+        paper: statistics in the KuramotoGNN paper, if it has them.
+        archive: zip file that contains all raw files, and the folder inside it.
     """
 
     name: str
@@ -73,18 +80,17 @@ class DatasetInfo:
     development: int = 1500
     normalisation: Normalisation = "row-sum"
     paper: Statistics | None = None
-    meaning: str | None = None
     archive: tuple[RawFile, str] | None = None
 
     @property
     def protocols(self) -> tuple[Protocol, ...]:
-        """The protocols under which it can be used, the default first."""
+        """The protocols of the data set, the default first."""
         allowed = DRAWN if self.given is None else (self.given, *DRAWN)
         return (self.default, *(protocol for protocol in allowed if protocol != self.default))
 
     @property
     def embedded(self) -> bool:
-        """Whether the package carries it, for all protocols but the given one."""
+        """Whether the package contains it, for all protocols but the given one."""
         return self.name == "cora"
 
     def is_present(self, root: Path) -> bool:
@@ -100,12 +106,12 @@ def load_dataset(
     download: bool | None = None,
     directed: bool = False,
 ) -> NodeDataset:
-    """Load a public data set; files that are not there are downloaded, and all are verified.
+    """Load a public data set. Missing files are downloaded, and all files are verified.
 
     Args:
-        name: forgiving in case, dashes and underscores.
-        protocol: which splits will be used. Cora is embedded for protocols that draw splits; its public split belongs
-            to Planetoid's files, which have the same papers in another order.
+        name: name of the data set; case, dashes and underscores do not matter.
+        protocol: the protocol whose splits will be used. Cora is embedded for protocols that draw splits. Its public
+            split needs Planetoid's files, which have the same papers in another order.
         root: folder of raw files in torch_geometric's layout (default: ``KURAMOTOGNN_DATA`` or the platform's cache).
         download: whether files may be downloaded (default: unless ``KURAMOTOGNN_OFFLINE`` is set).
         directed: keep edges one-way where the source has directions.
@@ -118,12 +124,12 @@ def load_dataset(
     if info.embedded and protocol != info.given:
         return load_cora()
     folder = data_root() if root is None else Path(root)
-    dataset = _load(info, folder, offline() if download is None else not download)
+    dataset = _read(info, folder, offline() if download is None else not download)
     return dataset if directed else dataset.undirected()
 
 
 def dataset_name(name: str) -> str:
-    """The registry's spelling of a data set's name."""
+    """A data set's name as spelled in the registry."""
     plain = name.strip().lower().replace("_", "-").replace(" ", "-")
     if plain == OWN_GRAPH:
         return OWN_GRAPH
@@ -136,7 +142,7 @@ def dataset_name(name: str) -> str:
 
 
 def load_cora() -> NodeDataset:
-    """The embedded Cora citation network: works offline, always."""
+    """The embedded Cora citation network."""
     content = files("kuramotognn.data").joinpath("cora.npz").read_bytes()
     with np.load(BytesIO(content), allow_pickle=False) as arrays:
         words = torch.from_numpy(arrays["words"].astype(np.int64))
@@ -153,8 +159,8 @@ def load_cora() -> NodeDataset:
         )
 
 
-def meaning(dataset: NodeDataset) -> str:
-    """SHA-256 of binary features, undirected edges and classes, whatever order and types a file keeps them in."""
+def content_digest(dataset: NodeDataset) -> str:
+    """SHA-256 of binary features, undirected edges and classes; independent of their order and types in a file."""
     assert isinstance(dataset.x, SparseFeatures)
     pattern, edges = dataset.x.pattern, dataset.undirected().edge_index
     digest = hashlib.sha256(repr(dataset.x.shape).encode())
@@ -163,17 +169,17 @@ def meaning(dataset: NodeDataset) -> str:
     return digest.hexdigest()
 
 
-def _load(info: DatasetInfo, root: Path, is_offline: bool) -> NodeDataset:
+def _read(info: DatasetInfo, root: Path, is_offline: bool) -> NodeDataset:
     if info.archive is not None and not info.is_present(root):
         _unpack(info, root, is_offline)
-    accept = partial(_means_the_same, info) if info.meaning else None
+    accept = partial(_has_same_content, info) if info.name in CONTENT_DIGESTS else None
     contents = {Path(file.path).name: read_raw(file, root, offline=is_offline, accept=accept) for file in info.raw}
-    return replace(info.read(info.name, contents), name=info.name)
+    return info.read(info.name, contents)
 
 
-def _means_the_same(info: DatasetInfo, content: bytes) -> bool:
+def _has_same_content(info: DatasetInfo, content: bytes) -> bool:
     try:
-        return meaning(info.read(info.name, {info.raw[0].path: content})) == info.meaning
+        return content_digest(info.read(info.name, {info.raw[0].path: content})) == CONTENT_DIGESTS[info.name]
     except (DataError, KeyError):
         return False
 
@@ -181,20 +187,20 @@ def _means_the_same(info: DatasetInfo, content: bytes) -> bool:
 def _unpack(info: DatasetInfo, root: Path, is_offline: bool) -> None:
     assert info.archive is not None
     archive, folder = info.archive
-    place = root / archive.path
-    if not place.exists():
+    path = root / archive.path
+    if not path.exists():
         if is_offline:
             missing = next(root / file.path for file in info.raw if not (root / file.path).is_file())
             raise DataError(
-                f"{missing} is not there and downloads are switched off; get {archive.url} and put it in {place}"
+                f"{missing} is not there and downloads are switched off; get {archive.url} and put it in {path}"
             )
         download(archive, root)
-    home = Path(archive.path).parent
-    members = {str(Path(folder) / Path(file.path).relative_to(home)): file.path for file in info.raw}
-    for path, content in readers.unzip(place.read_bytes(), members, str(place)).items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(root / path, content)
-    place.unlink()
+    parent = Path(archive.path).parent
+    members = {str(Path(folder) / Path(file.path).relative_to(parent)): file.path for file in info.raw}
+    for member, content in readers.unzip(path.read_bytes(), members, str(path)).items():
+        (root / member).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(root / member, content)
+    path.unlink()
 
 
 @cache
@@ -203,68 +209,44 @@ def _checksums() -> dict[str, str]:
     return {path: digest for digest, path in (line.split() for line in lines)}
 
 
-def _verified(folder: str, url: Callable[[str], str], names: list[str]) -> tuple[RawFile, ...]:
-    paths = {name: f"{folder}/raw/{name}" for name in names}
-    return tuple(RawFile(path, url(name), sha256=_checksums()[path]) for name, path in paths.items())
+def _raw_files(folder: str, urls: dict[str, str]) -> tuple[RawFile, ...]:
+    """The files ``folder/raw/name`` with their checksums; ``urls`` maps names to addresses."""
+    paths = {f"{folder}/raw/{name}": url for name, url in urls.items()}
+    return tuple(RawFile(path, url, _checksums().get(path), GIT_BLOBS.get(path)) for path, url in paths.items())
 
 
 def _planetoid(folder: str, description: str, paper: Statistics) -> DatasetInfo:
-    name = folder.lower()
-    return DatasetInfo(
-        name,
-        description,
-        readers.read_planetoid,
-        _verified(
-            folder,
-            lambda file: f"{GITHUB}/kimiyoung/planetoid/raw/master/data/{file}",
-            [f"ind.{name}.{part}" for part in readers.PLANETOID_PARTS],
-        ),
-        given="planetoid-public",
-        paper=paper,
-    )
+    name, base = folder.lower(), f"{GITHUB}/kimiyoung/planetoid/raw/master/data"
+    parts = [f"ind.{folder.lower()}.{part}" for part in readers.PLANETOID_PARTS]
+    raw = _raw_files(folder, {part: f"{base}/{part}" for part in parts})
+    return DatasetInfo(name, description, readers.read_planetoid, raw, given="planetoid-public", paper=paper)
 
 
-def _shchur(
-    name: str, description: str, path: str, git_blob: str, meaning: str, paper: Statistics, development: int = 1500
-) -> DatasetInfo:
-    url = f"{GITHUB}/shchur/gnn-benchmark/raw/master/data/npz/{Path(path).name}"
-    return DatasetInfo(
-        name,
-        description,
-        readers.read_shchur,
-        (RawFile(path, url, git_blob=git_blob),),
-        development=development,
-        normalisation="row-l2",
-        paper=paper,
-        meaning=meaning,
-    )
+def _shchur(name: str, description: str, folder: str, file: str, paper: Statistics) -> DatasetInfo:
+    raw = _raw_files(folder, {file: f"{GITHUB}/shchur/gnn-benchmark/raw/master/data/npz/{file}"})
+    return DatasetInfo(name, description, readers.read_shchur, raw, normalisation="row-l2", paper=paper)
 
 
 def _webkb(name: str) -> DatasetInfo:
-    def url(file: str) -> str:
-        kind = f"new_data/{name}" if file.startswith("out1") else "splits"
-        return f"{RAW_GITHUB}/graphdml-uiuc-jlu/geom-gcn/master/{kind}/{file}"
-
-    names = ["out1_node_feature_label.txt", "out1_graph_edges.txt"]
-    names += [f"{name}_split_0.6_0.2_{number}.npz" for number in range(readers.NUM_GIVEN_SPLITS)]
-    return DatasetInfo(
-        name,
-        "links between web pages of a department",
-        readers.read_webkb,
-        _verified(name, url, names),
-        given="geom-gcn",
-        default="geom-gcn",
-    )
+    base = f"{RAW_GITHUB}/graphdml-uiuc-jlu/geom-gcn/master"
+    graph = ("out1_node_feature_label.txt", "out1_graph_edges.txt")
+    splits = [f"{name}_split_0.6_0.2_{number}.npz" for number in range(readers.NUM_GIVEN_SPLITS)]
+    urls = {file: f"{base}/new_data/{name}/{file}" for file in graph} | {
+        file: f"{base}/splits/{file}" for file in splits
+    }
+    description = "links between web pages of a department"
+    raw = _raw_files(name, urls)
+    return DatasetInfo(name, description, readers.read_webkb, raw, given="geom-gcn", default="geom-gcn")
 
 
-def _heterophilous(name: str, description: str, git_blob: str) -> DatasetInfo:
-    stem = name.replace("-", "_")
-    url = f"{GITHUB}/yandex-research/heterophilous-graphs/raw/main/data/{stem}.npz"
+def _heterophilous(name: str, description: str) -> DatasetInfo:
+    folder = name.replace("-", "_")
+    file = f"{folder}.npz"
     return DatasetInfo(
         name,
         description,
         readers.read_heterophilous,
-        (RawFile(f"{stem}/raw/{stem}.npz", url, git_blob=git_blob),),
+        _raw_files(folder, {file: f"{GITHUB}/yandex-research/heterophilous-graphs/raw/main/data/{file}"}),
         given="heterophilous",
         default="heterophilous",
         normalisation="none",
@@ -288,42 +270,22 @@ def _ogb_arxiv() -> DatasetInfo:
     )
 
 
+BOUGHT, COAUTHORS = "products bought together", "authors of common papers"
+COMPUTERS, PHOTO, CS = "amazon_electronics_computers.npz", "amazon_electronics_photo.npz", "ms_academic_cs.npz"
 DATASETS = {
     info.name: info
     for info in (
         _planetoid("Cora", "citations between papers; embedded", Statistics(2485, 5069, 1433, 7)),
         _planetoid("CiteSeer", "citations between papers", Statistics(2120, 3679, 3703, 6)),
         _planetoid("PubMed", "citations between papers on diabetes", Statistics(19717, 44324, 500, 3)),
-        _shchur(
-            "computers",
-            "products bought together",
-            "Computers/raw/amazon_electronics_computers.npz",
-            "8120e4148a330b3fafe37c4476823302d9d834b9",
-            "5d8b02839b9211249d3836dbc586965bdeea58bcd12206e94d4ec6530b80fd12",
-            Statistics(13381, 245778, 767, 10),
-        ),
-        _shchur(
-            "photo",
-            "products bought together",
-            "Photo/raw/amazon_electronics_photo.npz",
-            "97323743cb56aca9dd611f5b4b46862c1c9c6bd9",
-            "d852a723344794572581c58027c7b3d2c04f4f3ee71aec26d361200e27f3bdcf",
-            Statistics(7487, 119043, 745, 8),
-        ),
-        _shchur(
-            "coauthor-cs",
-            "authors of common papers",
-            "CS/raw/ms_academic_cs.npz",
-            "9bdd7da943d86b74297e8d32e99eb64245b52835",
-            "2916a13ec726aee43e486b0d7ae4bfc18a70922ea7d1bc13e10053c250bd9b04",
-            Statistics(18333, 81894, 6805, 15),
-            development=5000,
-        ),
+        _shchur("computers", BOUGHT, "Computers", COMPUTERS, Statistics(13381, 245778, 767, 10)),
+        _shchur("photo", BOUGHT, "Photo", PHOTO, Statistics(7487, 119043, 745, 8)),
+        replace(_shchur("coauthor-cs", COAUTHORS, "CS", CS, Statistics(18333, 81894, 6805, 15)), development=5000),
         _webkb("texas"),
         _webkb("wisconsin"),
         _webkb("cornell"),
-        _heterophilous("roman-empire", "words of an article", "1f9bae5e95b28e529015269e98acb237b65d8d3b"),
-        _heterophilous("amazon-ratings", "products bought together", "29647a8b0ff0ef856d73d683a8c3595bd5efbd38"),
+        _heterophilous("roman-empire", "words of an article"),
+        _heterophilous("amazon-ratings", BOUGHT),
         _ogb_arxiv(),
     )
 }

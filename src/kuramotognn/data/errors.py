@@ -1,4 +1,4 @@
-"""The one error of the readers."""
+"""The error of the data readers."""
 
 
 class DataError(ValueError):

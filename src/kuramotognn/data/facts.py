@@ -1,4 +1,4 @@
-"""What the data sets hold: computed from the files that are there, remembered beside them, next to the paper's word."""
+"""Statistics of the data sets: computed from the files present, cached in the data root, shown beside the paper's."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from pathlib import Path
 from typing import Any
 
 from kuramotognn._version import __version__
+from kuramotognn.atomic_write import write_atomically
 from kuramotognn.data.datasets import DATASETS, DatasetInfo, load_dataset
-from kuramotognn.data.files import data_root
-from kuramotognn.files import write_atomically
+from kuramotognn.data.raw_files import data_root
 
-REMEMBERED = "facts.json"
+CACHE = "facts.json"
 
 
 def describe_datasets(root: Path | None = None) -> list[dict[str, Any]]:
-    """A row a data set; ``ours`` is None where files are absent."""
+    """One record per data set; ``ours`` is None where files are missing."""
     folder = root or data_root()
-    known = _recall(folder)
-    facts = {info.name: _facts(info, folder, known) for info in DATASETS.values()}
-    found = {name: fact for name, fact in facts.items() if fact is not None}
-    if any(known.get(name) != fact for name, fact in found.items()) and folder.is_dir():
-        with suppress(OSError):  # A root that cannot be written to is slower, not wrong.
-            write_atomically(folder / REMEMBERED, json.dumps(found, indent=1))
+    cached = _read_cache(folder)
+    entries = {info.name: _entry(info, folder, cached.get(info.name)) for info in DATASETS.values()}
+    found = {name: entry for name, entry in entries.items() if entry is not None}
+    if any(cached.get(name) != entry for name, entry in found.items()) and folder.is_dir():
+        with suppress(OSError):  # Without write permission the statistics are computed again next time.
+            write_atomically(folder / CACHE, json.dumps(found, indent=1))
     return [
         {
             "name": name,
             "description": info.description,
-            "present": facts[name] is not None,
+            "present": name in found,
             "protocols": list(info.protocols),
-            "ours": fact["facts"] if (fact := facts[name]) else None,
+            "ours": found[name]["facts"] if name in found else None,
             "paper": asdict(info.paper) if info.paper else None,
         }
         for name, info in DATASETS.items()
     ]
 
 
-def _facts(info: DatasetInfo, root: Path, known: dict[str, Any]) -> dict[str, Any] | None:
+def _entry(info: DatasetInfo, root: Path, cached: Any) -> dict[str, Any] | None:
+    """The statistics of a data set and a stamp of its files; ``cached`` if the stamp has not changed."""
     if not (info.embedded or info.is_present(root)):
         return None
     files = [] if info.embedded else [(root / file.path).stat() for file in info.raw]
     stamp = [__version__, *([file.st_size, file.st_mtime_ns] for file in files)]
-    entry = known.get(info.name)
-    if isinstance(entry, dict) and entry.get("stamp") == stamp and isinstance(entry.get("facts"), dict):
-        return entry
+    if isinstance(cached, dict) and cached.get("stamp") == stamp and isinstance(cached.get("facts"), dict):
+        return cached
     dataset = load_dataset(info.name, root=root, download=False)
     if info.default == "random-per-class":
         dataset = dataset.largest_component()
@@ -59,9 +59,9 @@ def _facts(info: DatasetInfo, root: Path, known: dict[str, Any]) -> dict[str, An
     return {"stamp": stamp, "facts": facts}
 
 
-def _recall(root: Path) -> dict[str, Any]:
+def _read_cache(root: Path) -> dict[str, Any]:
     try:
-        known = json.loads((root / REMEMBERED).read_text(encoding="utf-8"))
+        cached = json.loads((root / CACHE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    return cached if isinstance(cached, dict) else {}

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from kuramotognn.data.columns import Columns
+from kuramotognn.data.columns import Columns, select_rows
 from kuramotognn.data.splits import Split
-from kuramotognn.features import Features, SparseFeatures
+from kuramotognn.features import Features
 from kuramotognn.graph import largest_component
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Index, Labels
 
 UNLABELLED = -1
-"""Class of a node whose label is not known."""
+"""Class of a node without a label."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,15 +22,15 @@ class NodeDataset:
     """A graph whose nodes are to be classified.
 
     Attributes:
-        name: how the registry calls it.
-        x: ``[N, F]`` features, sparse when they are sparse.
-        edge_index: ``[2, E]`` both directions of an undirected edge.
-        y: ``[N]`` classes; −1 where the label is not known.
-        class_names: what the classes are called.
-        node_ids: what the nodes are called in their source.
-        edge_weight: ``[E]`` weights, where the source has them.
+        name: name in the registry.
+        x: ``[N, F]`` features, dense or sparse.
+        edge_index: ``[2, E]`` with both directions of an undirected edge.
+        y: ``[N]`` classes; −1 for unlabelled nodes.
+        class_names: names of the classes.
+        node_ids: names of the nodes in their source.
+        edge_weight: ``[E]`` edge weights, if there are any.
         given_splits: the splits that come with the data, numbered from 0.
-        columns: what ``x`` was made of, where it comes from a table: training fits an encoder of its own to them.
+        columns: the table that ``x`` was computed from, if there is one; each split fits its own encoder to it.
     """
 
     name: str
@@ -63,14 +63,14 @@ class NodeDataset:
         return self.subset(largest_component(self.edge_index, self.num_nodes))
 
     def subset(self, nodes: Index) -> NodeDataset:
-        """The subgraph on ``nodes``, renumbered in their order; given splits lose the nodes that are left out."""
+        """The subgraph on ``nodes``, renumbered in their order; other nodes are removed from given splits, too."""
         position = torch.full((self.num_nodes,), -1)
         position[nodes] = torch.arange(nodes.numel())
         edges = position[self.edge_index]
         kept = (edges >= 0).all(dim=0)
         return replace(
             self,
-            x=self.x.rows(nodes) if isinstance(self.x, SparseFeatures) else self.x[nodes],
+            x=select_rows(self.x, nodes),
             edge_index=edges[:, kept],
             edge_weight=None if self.edge_weight is None else self.edge_weight[kept],
             y=self.y[nodes],
@@ -80,27 +80,21 @@ class NodeDataset:
         )
 
     def undirected(self) -> NodeDataset:
-        """Every edge in both directions, once; where weights of the two directions differ, the larger."""
-        source, target = self.edge_index
-        key = torch.cat([source * self.num_nodes + target, target * self.num_nodes + source])
-        unique, place = torch.unique(key, return_inverse=True)
-        edges = torch.stack(
-            [unique.div(max(self.num_nodes, 1), rounding_mode="floor"), unique % max(self.num_nodes, 1)]
-        )
-        if self.edge_weight is None:
-            return replace(self, edge_index=edges)
-        weight = self.edge_weight.new_zeros(unique.numel())
-        return replace(
-            self, edge_index=edges, edge_weight=weight.scatter_reduce(0, place, self.edge_weight.repeat(2), "amax")
-        )
+        """Every edge once in both directions, with the larger weight where the two directions differ."""
+        (source, target), n = self.edge_index, max(self.num_nodes, 1)
+        unique, place = torch.unique(torch.cat([source * n + target, target * n + source]), return_inverse=True)
+        edges, weight = torch.stack([unique // n, unique % n]), self.edge_weight
+        if weight is not None:
+            weight = weight.new_zeros(unique.numel()).scatter_reduce(0, place, weight.repeat(2), "amax")
+        return replace(self, edge_index=edges, edge_weight=weight)
 
     def edge_homophily(self) -> float:
-        """Share of edges that join nodes of one class; loops and edges of unlabelled nodes are left out."""
+        """Share of edges between nodes of the same class, without self-loops and edges of unlabelled nodes."""
         first, second = self.y[self.edge_index]
         counted = (first >= 0) & (second >= 0) & (self.edge_index[0] != self.edge_index[1])
         return float((first == second)[counted].double().mean()) if counted.any() else float("nan")
 
     def num_pairs(self) -> int:
-        """How many pairs of different nodes are joined, in one direction or both."""
+        """Number of pairs of different nodes with an edge in at least one direction."""
         low, high = self.edge_index.min(dim=0).values, self.edge_index.max(dim=0).values
         return int(torch.unique((low * self.num_nodes + high)[low != high]).numel())

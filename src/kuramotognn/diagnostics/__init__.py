@@ -1,4 +1,4 @@
-"""How alike nodes become: measures of a state, along a trajectory, over the layers of any PyG model."""
+"""Diagnostics of over-smoothing: measures of a state, along a trajectory, and over the layers of any PyG model."""
 
 from kuramotognn.diagnostics.decay import Decay, fit_decay
 from kuramotognn.diagnostics.measures import (

@@ -1,8 +1,8 @@
-r"""How alike the nodes' states are: pure functions of a state ``[N, d]``, and of a graph or labels where those matter.
+r"""Measures of the differences between nodes: functions of a state ``[N, d]``, and of a graph or labels where needed.
 
-Everything is computed in float64 and in blocks, so that memory does not grow with the number of edges or of pairs.
-Differences are formed before they are squared: a closed form such as :math:`\operatorname{tr}(X^\top L X)` loses all
-digits exactly where over-smoothing begins.
+All are computed in float64 and in blocks, so that memory does not grow with the number of edges or pairs. Differences
+are formed before they are squared: a closed form such as :math:`\operatorname{tr}(X^\top L X)` loses all digits when
+the states are nearly equal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kuramotognn.kernels import row_normalise, spmm
 from kuramotognn.typing import Index, Labels, Nodes
 
 BLOCK = 1 << 22
-"""Numbers in the largest temporary."""
+"""Largest number of elements of a temporary tensor."""
 
 
 def order_parameter(x: Nodes) -> Tensor:
@@ -29,9 +29,9 @@ def order_parameter(x: Nodes) -> Tensor:
 
 
 def local_order_parameter(x: Nodes, graph: Graph) -> Tensor:
-    r""":math:`r_k e^{i\phi_k} = \sum_j a_{kj} e^{i x_j}` with rows of weights that sum to one, ``[N, d]`` complex.
+    r""":math:`r_k e^{i\phi_k} = \sum_j a_{kj} e^{i x_j}`, ``[N, d]`` complex, with rows of weights that sum to one.
 
-    A node without neighbours gets 0.
+    It is 0 for a node without neighbours.
     """
     x = _state(x)
     a = row_normalise(graph.pattern, graph.weight.double())
@@ -40,10 +40,10 @@ def local_order_parameter(x: Nodes, graph: Graph) -> Tensor:
 
 
 def phase_energy(x: Nodes, graph: Graph) -> float:
-    r""":math:`U = \frac12 \sum_{i,j} a_{ij} (1 - \cos(x_i - x_j))`, summed over channels, a the graph's weights.
+    r""":math:`U = \frac12 \sum_{i,j} a_{ij} (1 - \cos(x_i - x_j))`, summed over channels, with the graph's weights.
 
-    The half counts an undirected edge once, so that :math:`\nabla U = -\dot x / K` for symmetric weights and equal
-    frequencies, as the proof of Proposition 4.10 needs it.
+    An undirected edge counts once. Then :math:`\nabla U = -\dot x / K` for symmetric weights and equal frequencies, as
+    in the proof of Proposition 4.10.
     """
     # 1 − cos δ = 2 sin²(δ/2): no cancellation for nearly equal phases.
     return _edge_sum(x, graph, lambda delta: 2 * torch.sin(delta / 2).square())
@@ -54,9 +54,9 @@ def dirichlet_energy(x: Nodes, graph: Graph, *, normalised: bool = False) -> flo
 
     Args:
         x: ``[N, d]`` the state.
-        graph: a graph with symmetric, non-negative weights; with self-loops they count in the degrees, as in GCN.
-        normalised: divide each :math:`x_i` by :math:`\sqrt{d_i}` first: the energy of the symmetrically normalised
-            Laplacian, which vanishes where GCN's propagation stands still. A node without edges counts nothing.
+        graph: a graph with symmetric, non-negative weights; self-loops count in the degrees, as in GCN.
+        normalised: divide each :math:`x_i` by :math:`\sqrt{d_i}` first. This is the energy of the symmetrically
+            normalised Laplacian, which is zero at fixed points of GCN's propagation. Nodes without edges are left out.
     """
     if normalised:
         degree = graph.pattern.sum_rows(graph.weight.double())
@@ -65,35 +65,34 @@ def dirichlet_energy(x: Nodes, graph: Graph, *, normalised: bool = False) -> flo
 
 
 def rayleigh_quotient(x: Nodes, graph: Graph) -> float:
-    r"""The normalised Dirichlet energy divided by :math:`\lVert X \rVert_F^2`, in [0, 2]: smoothness whatever the size.
+    r"""The normalised Dirichlet energy divided by :math:`\lVert X \rVert_F^2`, in [0, 2]: independent of scale.
 
-    A network whose features shrink to zero loses energy without becoming smoother; this tells the two apart.
+    Features that shrink to zero lose energy without becoming smoother; the quotient distinguishes the two.
     """
     size = float(_state(x).square().sum())
     return dirichlet_energy(x, graph, normalised=True) / size if size else 0.0
 
 
 def mean_average_distance(x: Nodes, graph: Graph | None = None) -> float:
-    r"""MAD: the cosine distance :math:`1 - \cos(x_i, x_j)`, averaged over the others of each node, then over nodes.
+    r"""MAD: the cosine distance :math:`1 - \cos(x_i, x_j)`, averaged over the neighbours of each node, then over nodes.
 
     Args:
         x: ``[N, d]`` the state.
-        graph: average over neighbours (weights and self-loops are not looked at; nodes without a neighbour are left
-            out); over all pairs without it.
+        graph: defines the neighbours; weights and self-loops are ignored, nodes without neighbours are left out.
+            Without it the average is over all pairs.
 
-    Two zero vectors are at distance 0, a zero vector and another at distance 1. From "Measuring and Relieving the
+    Two zero vectors have distance 0, a zero vector and another one have distance 1. From "Measuring and Relieving the
     Over-smoothing Problem for Graph Neural Networks" (Chen et al., 2020).
     """
     x = _state(x)
     length = x.norm(dim=-1, keepdim=True)
     zero = (length == 0).double()
     unit = x / torch.where(length == 0, 1.0, length)
-    # 1 − cos = ‖u_i − u_j‖²/2 for unit vectors, without cancellation. One more coordinate puts the zero vectors at
-    # squared distance 2 of every unit vector and 0 of each other.
+    # 1 − cos = ‖u_i − u_j‖²/2 for unit vectors, without cancellation. A further coordinate gives zero vectors the
+    # squared distance 2 from every unit vector.
     points = torch.cat([unit, zero], dim=-1)
     if graph is None:
-        n = x.size(0)
-        return float((points - points.mean(dim=0)).square().sum() / (n - 1)) if n > 1 else 0.0
+        return mean_squared_distance(points) / 2
     row, col = graph.pattern.row, graph.pattern.col
     row, col = row[row != col], col[row != col]
     distance = torch.cat([(points[row[b]] - points[col[b]]).square().sum(-1) / 2 for b in _blocks(row, points.size(1))])
@@ -110,12 +109,8 @@ def mean_pairwise_distance(x: Nodes, *, pairs: tuple[Index, Index] | None = None
         i, j = pairs
         distances = [(x[i[b]] - x[j[b]]).norm(dim=-1).sum() for b in _blocks(i, x.size(1))]
         return float(sum(distances)) / i.numel()
-    if n < 2:
-        return 0.0
-    rows = max(1, BLOCK // n)
-    # Matrix products would be faster, but cancel for states that are nearly equal.
-    total = sum(float(_distances(x[k : k + rows], x[k:]).triu(1).sum()) for k in range(0, n, rows))
-    return total / (n * (n - 1) / 2)
+    total = sum(float(block.triu(1).sum()) for block in _distance_blocks(x))
+    return total / (n * (n - 1) / 2) if n > 1 else 0.0
 
 
 def mean_squared_distance(x: Nodes) -> float:
@@ -126,17 +121,14 @@ def mean_squared_distance(x: Nodes) -> float:
 
 def effective_rank(x: Nodes) -> float:
     r"""The exponential of the entropy of the normalised singular values (Roy and Vetterli, 2007); 0 for zeros."""
-    sigma = _singular_values(x)
+    sigma: Tensor = torch.linalg.svdvals(_state(x))
     total = sigma.sum()
-    if total == 0:
-        return 0.0
-    p = sigma / total
-    return float(torch.special.entr(p).sum().exp())
+    return float(torch.special.entr(sigma / total).sum().exp()) if total > 0 else 0.0
 
 
 def numerical_rank(x: Nodes) -> float:
-    r""":math:`\lVert X \rVert_F^2 / \lVert X \rVert_2^2`, at least 1 unless all is zero, at most the rank."""
-    sigma = _singular_values(x)
+    r""":math:`\lVert X \rVert_F^2 / \lVert X \rVert_2^2`: between 1 and the rank; 0 for zeros."""
+    sigma: Tensor = torch.linalg.svdvals(_state(x))
     return float((sigma / sigma[0]).square().sum()) if sigma.numel() and sigma[0] > 0 else 0.0
 
 
@@ -145,24 +137,23 @@ def frequency_spread(velocity: Nodes, *, norm: float = torch.inf) -> float:
 
     Args:
         velocity: ``[N, d]`` the nodes' velocities :math:`\dot x`.
-        norm: ``inf`` takes the largest channel, in one pass; 2 is the Euclidean norm, over all pairs.
+        norm: ``inf`` for the largest channel, in linear time; 2 for the Euclidean norm, over all pairs.
     """
     v = _state(velocity)
     if v.numel() == 0:
         return 0.0
     if norm == torch.inf:
         return float((v.amax(dim=0) - v.amin(dim=0)).max())
-    rows = max(1, BLOCK // v.size(0))
-    return max(float(_distances(v[k : k + rows], v[k:], norm).max()) for k in range(0, v.size(0), rows))
+    return max(float(block.max()) for block in _distance_blocks(v, norm))
 
 
 @dataclass(frozen=True)
 class ClassSeparation:
-    """The variance of the states, split as in an analysis of variance.
+    """The variance of the states, divided as in an analysis of variance.
 
     Attributes:
-        within: mean squared distance of a node to the centre of its class.
-        between: mean squared distance of a node's class centre to the centre of all.
+        within: mean squared distance between a node and the centre of its class.
+        between: mean squared distance between the centre of a node's class and the centre of all nodes.
     """
 
     within: float
@@ -170,17 +161,17 @@ class ClassSeparation:
 
     @property
     def share(self) -> float:
-        """The share of the variance that lies between classes: 1 when classes are points, 0 when centres coincide."""
+        """The share of the variance between classes: 1 if classes are points, 0 if their centres are equal."""
         total = self.within + self.between
         return self.between / total if total else 0.0
 
 
 def class_separation(x: Nodes, y: Labels) -> ClassSeparation:
-    """How far classes are apart, and how wide they are."""
+    """The variance within and between classes."""
     x = _state(x)
     check_shape("y", y, (x.size(0),))
     _, label, count = torch.unique(y, return_inverse=True, return_counts=True)
-    # Around the centre of all: what is left of the digits should be those of the differences.
+    # Centred first: nearly equal states would lose digits.
     x = x - x.mean(dim=0)
     centre = x.new_zeros(count.numel(), x.size(1)).index_add(0, label, x) / count[:, None]
     within = (x - centre[label]).square().sum(dim=-1).mean()
@@ -211,13 +202,12 @@ def _edge_sum(x: Nodes, graph: Graph, term: Callable[[Tensor], Tensor]) -> float
     return sum(float(weight[b] @ term(x[row[b]] - x[col[b]]).sum(dim=-1)) for b in _blocks(row, x.size(1))) / 2
 
 
-def _distances(x: Nodes, y: Nodes, norm: float = 2.0) -> Tensor:
-    return torch.cdist(x, y, p=norm, compute_mode="donot_use_mm_for_euclid_dist")
-
-
-def _singular_values(x: Nodes) -> Tensor:
-    sigma: Tensor = torch.linalg.svdvals(_state(x))
-    return sigma
+def _distance_blocks(x: Nodes, norm: float = 2.0) -> Iterator[Tensor]:
+    """The upper triangle of the distance matrix in blocks of rows; block k starts at the diagonal."""
+    rows = max(1, BLOCK // max(1, x.size(0)))
+    for k in range(0, x.size(0), rows):
+        # Matrix products would be faster but lose all digits for nearly equal states.
+        yield torch.cdist(x[k : k + rows], x[k:], p=norm, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def _blocks(entries: Tensor, width: int) -> Iterator[slice]:

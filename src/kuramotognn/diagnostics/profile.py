@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -20,16 +20,16 @@ from kuramotognn.solve import Solution
 from kuramotognn.typing import EdgeWeight, Index, Labels, Nodes
 
 PAIRS = 20_000
-"""Pairs sampled for the mean pairwise distance: its standard error is below one per cent of its spread."""
+"""Pairs sampled for the mean pairwise distance; its standard error is below 1 % of the spread of the distances."""
 MOST_DEPTHS = 100
-"""Times looked at along a flow unless given."""
+"""Default number of times along a flow."""
 FLOW_BYTES = 256 << 20
-"""Bytes of states kept at once; a flow that needs more is integrated again for each batch of times."""
+"""Bytes of states stored at once; a longer flow is integrated again for each batch of times."""
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
-    """What a measure may look at besides the state."""
+class Context:
+    """The inputs of a measure besides the state."""
 
     graph: Graph
     y: Labels | None = None
@@ -38,49 +38,56 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number for a state.
+    """A function that maps a state to a number.
 
     Attributes:
-        label: what an axis says.
-        of: the number.
-        order: how it shrinks when all differences between nodes shrink by a factor: with the factor (1) or its square
-            (2); None when it does not go to zero with them.
-        phases: it makes sense for phases only.
-        labels: it needs classes.
+        label: label of an axis.
+        of: the function.
+        order: 1 if it is proportional to the differences between nodes, 2 if to their square; None if it does not go
+            to zero with them.
+        phases: whether it is defined for phases only.
+        labels: whether it needs classes.
     """
 
     label: str
-    of: Callable[[Nodes, Surroundings], float]
+    of: Callable[[Nodes, Context], float]
     order: int | None = None
     phases: bool = False
     labels: bool = False
+
+
+def _class_share(x: Nodes, context: Context) -> float:
+    assert context.y is not None
+    return m.class_separation(x, context.y).share
+
+
+def _local_order(x: Nodes, context: Context) -> float:
+    return float(m.local_order_parameter(x, context.graph).abs().mean())
 
 
 #: Every measure by name, in the order of tables.
 MEASURES: Mapping[str, Measure] = MappingProxyType(
     {
         "pairwise-distance": Measure(
-            "mean pairwise distance", lambda x, s: m.mean_pairwise_distance(x, pairs=s.pairs), order=1
+            "mean pairwise distance", lambda x, c: m.mean_pairwise_distance(x, pairs=c.pairs), order=1
         ),
-        "dirichlet": Measure("Dirichlet energy", lambda x, s: m.dirichlet_energy(x, s.graph), order=2),
+        "dirichlet": Measure("Dirichlet energy", lambda x, c: m.dirichlet_energy(x, c.graph), order=2),
         "dirichlet-normalised": Measure(
-            "normalised Dirichlet energy", lambda x, s: m.dirichlet_energy(x, s.graph, normalised=True), order=2
+            "normalised Dirichlet energy", lambda x, c: m.dirichlet_energy(x, c.graph, normalised=True), order=2
         ),
-        "rayleigh": Measure("Rayleigh quotient", lambda x, s: m.rayleigh_quotient(x, s.graph), order=2),
-        "mad": Measure("MAD over neighbours", lambda x, s: m.mean_average_distance(x, s.graph), order=2),
-        "mad-global": Measure("MAD over all pairs", lambda x, s: m.mean_average_distance(x), order=2),
-        "effective-rank": Measure("effective rank", lambda x, s: m.effective_rank(x)),
-        "numerical-rank": Measure("numerical rank", lambda x, s: m.numerical_rank(x)),
-        "class-separation": Measure("variance between classes (share)", lambda x, s: _class_share(x, s.y), labels=True),
-        "order": Measure("order parameter r", lambda x, s: float(m.order_parameter(x).abs().mean()), phases=True),
-        "local-order": Measure(
-            "local order parameter", lambda x, s: float(m.local_order_parameter(x, s.graph).abs().mean()), phases=True
-        ),
-        "phase-energy": Measure("phase energy U", lambda x, s: m.phase_energy(x, s.graph), order=2, phases=True),
+        "rayleigh": Measure("Rayleigh quotient", lambda x, c: m.rayleigh_quotient(x, c.graph), order=2),
+        "mad": Measure("MAD over neighbours", lambda x, c: m.mean_average_distance(x, c.graph), order=2),
+        "mad-global": Measure("MAD over all pairs", lambda x, c: m.mean_average_distance(x), order=2),
+        "effective-rank": Measure("effective rank", lambda x, c: m.effective_rank(x)),
+        "numerical-rank": Measure("numerical rank", lambda x, c: m.numerical_rank(x)),
+        "class-separation": Measure("variance between classes (share)", _class_share, labels=True),
+        "order": Measure("order parameter r", lambda x, c: float(m.order_parameter(x).abs().mean()), phases=True),
+        "local-order": Measure("local order parameter", _local_order, phases=True),
+        "phase-energy": Measure("phase energy U", lambda x, c: m.phase_energy(x, c.graph), order=2, phases=True),
     }
 )
 FREQUENCY_SPREAD = "frequency-spread"
-"""Largest difference of the nodes' mean velocities since the depth before; along flows only."""
+"""Largest difference of the nodes' mean velocities since the depth before; for flows only."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +95,9 @@ class Profile:
     """Measures over depth.
 
     Attributes:
-        model: what was measured.
+        model: name of the model.
         unit: ``layer`` or ``time``.
-        depth: number of layers passed, or time.
+        depth: number of layers, or time.
         width: channels of the state at each depth.
         measures: values at each depth, by name.
         floor: the value that rounding errors alone could give, for measures that go to zero.
@@ -110,26 +117,14 @@ class Profile:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {
-            "model": self.model,
-            "unit": self.unit,
-            "depth": list(self.depth),
-            "width": list(self.width),
-            "measures": {name: list(values) for name, values in self.measures.items()},
-            "floor": {name: list(values) for name, values in self.floor.items()},
-        }
+        return asdict(self)
 
     @staticmethod
     def from_dict(record: Mapping[str, Any]) -> Profile:
-        """What :meth:`as_dict` gave."""
-        return Profile(
-            record["model"],
-            record["unit"],
-            tuple(record["depth"]),
-            tuple(record["width"]),
-            {name: tuple(values) for name, values in record["measures"].items()},
-            {name: tuple(values) for name, values in record["floor"].items()},
-        )
+        """The inverse of :meth:`as_dict`."""
+        depth, width = (tuple(record[key]) for key in ("depth", "width"))
+        measures, floor = ({n: tuple(row) for n, row in record[key].items()} for key in ("measures", "floor"))
+        return Profile(record["model"], record["unit"], depth, width, measures, floor)
 
 
 def oversmoothing_profile(
@@ -142,41 +137,43 @@ def oversmoothing_profile(
     layers: Sequence[nn.Module] | None = None,
     name: str | None = None,
 ) -> Profile:
-    """Measure how alike nodes become over the depth of a model; nothing is kept of the states.
+    """Measure the differences between nodes over the depth of a model. States are measured one by one, not stored.
 
     A :class:`~kuramotognn.ContinuousGNN` is measured along its flow. Any other model is called once, in evaluation mode
-    and without gradients. Depth l is the state that enters message-passing layer l + 1, so that activation,
-    normalisation and skip connections after layer l are part of it; the last depth is what the last layer gives. Hooks
-    see every call: a layer that is used twice counts twice. Energies take weights by their size, whatever the sign.
+    and without gradients. Depth l is the input of message-passing layer l + 1, so it includes activation, normalisation
+    and skip connections after layer l; the last depth is the output of the last layer. A layer that is called twice
+    counts twice. Energies use the absolute values of edge weights.
 
     Args:
         model: any module called as ``model(x, edge_index[, edge_weight])``.
         data: has ``x`` and ``edge_index`` (or a :class:`~kuramotognn.Graph` in its place), and may have
             ``edge_weight`` and ``y``: PyG's ``Data``, a :class:`~kuramotognn.NodeDataset`, …
-        measures: names of :data:`MEASURES`; unless given, all that apply.
-        pairs: sample so many pairs of nodes, the same at every depth, for the mean pairwise distance; None takes all.
-        times: where to look along a flow; up to 100 equidistant times, and 0, unless given.
-        layers: the modules to look at, instead of the message-passing layers.
-        name: what to call the model; its class unless given.
+        measures: names of :data:`MEASURES` (default: all that apply).
+        pairs: number of sampled pairs of nodes for the mean pairwise distance, the same at every depth; None for all.
+        times: times along a flow (default: 0 and up to 100 equidistant times).
+        layers: the modules to measure (default: the message-passing layers).
+        name: name of the model (default: its class).
     """
     graph = _graph_of(data)
-    around = Graph(graph.pattern, graph.weight.abs()) if graph.has_negative_weight else graph
+    weighted = Graph(graph.pattern, graph.weight.abs()) if graph.has_negative_weight else graph
     y = getattr(data, "y", None)
-    continuous = isinstance(model, ContinuousGNN)
-    chosen = _applicable(measures, has_labels=y is not None, phases=continuous)
+    is_flow = isinstance(model, ContinuousGNN)
     sample = None if pairs is None or graph.num_nodes < 2 else m.sample_pairs(graph.num_nodes, pairs)
-    meter = _Meter(chosen, Surroundings(around, y, sample))
+    chosen = _applicable(measures, has_labels=y is not None, is_flow=is_flow)
+    recorder = _Recorder(chosen, Context(weighted, y, sample))
     training = model.training
     model.eval()
     try:
         with torch.no_grad():
             if isinstance(model, ContinuousGNN):
-                _along_flow(model, data, graph, times, meter, frequencies=_wants_frequencies(measures))
+                ts = _default_times(model) if times is None else [float(t) for t in times]
+                for t, x in zip(ts, _states_at(model, data.x, graph, ts), strict=True):
+                    recorder.record(t, x)
             else:
-                _over_layers(model, data, layers, meter)
+                _record_layers(model, data, layers, recorder)
     finally:
         model.train(training)
-    return meter.profile(name or type(model).__name__, "time" if continuous else "layer")
+    return recorder.profile(name or type(model).__name__, "time" if is_flow else "layer")
 
 
 def trajectory_profile(
@@ -187,25 +184,23 @@ def trajectory_profile(
     measures: Sequence[str] | None = None,
     name: str = "flow",
 ) -> Profile:
-    """The same measures along a trajectory that was integrated before."""
-    meter = _Meter(_applicable(measures, has_labels=y is not None, phases=True), Surroundings(graph, y))
-    previous: tuple[float, Nodes] | None = None
+    """The same measures along a trajectory that is already integrated."""
+    recorder = _Recorder(_applicable(measures, has_labels=y is not None, is_flow=True), Context(graph, y))
     for t, x in zip(solution.ts, solution.ys, strict=True):
-        meter.read(t, x.detach())
-        previous = _read_frequencies(meter, previous, t, x.detach(), _wants_frequencies(measures))
-    return meter.profile(name, "time")
+        recorder.record(t, x.detach())
+    return recorder.profile(name, "time")
 
 
 def is_oversmoothing(profile: Profile, measure: str = "pairwise-distance") -> Decay:
-    """Whether a model over-smooths as Definition 4.8 of the paper says: differences decay exponentially with depth.
+    """Whether a model over-smooths by Definition 4.8 of the paper: differences decay exponentially with depth.
 
-    The result is true or false, and says which law of decay was found, its rate and the rate's standard error
-    (:func:`~kuramotognn.diagnostics.fit_decay`). Layers of another width than most, such as the last one, are left out:
-    distances in spaces of different dimension do not compare.
+    The result is true or false and has the law of decay, its rate and the rate's standard error
+    (:func:`~kuramotognn.diagnostics.fit_decay`). Layers of an unusual width, such as the last one, are left out:
+    distances in spaces of different dimension cannot be compared.
 
     Args:
-        profile: what :func:`oversmoothing_profile` gave.
-        measure: one that goes to zero with the differences: ``pairwise-distance`` (the definition's own), an energy,
+        profile: the result of :func:`oversmoothing_profile`.
+        measure: one that goes to zero with the differences: ``pairwise-distance`` (as in the definition), an energy,
             a MAD or the Rayleigh quotient.
     """
     if measure not in profile.measures:
@@ -214,86 +209,63 @@ def is_oversmoothing(profile: Profile, measure: str = "pairwise-distance") -> De
         able = ", ".join(profile.floor)
         raise ValueError(f"{measure} does not go to zero when nodes become equal; take one of {able}")
     kept = [k for k, width in enumerate(profile.width) if width == profile.usual_width]
-    return fit_decay(
-        [profile.depth[k] for k in kept],
-        [profile.measures[measure][k] for k in kept],
-        floor=[profile.floor[measure][k] for k in kept],
+    depth, values, floor = (
+        [row[k] for k in kept] for row in (profile.depth, profile.measures[measure], profile.floor[measure])
     )
+    return fit_decay(depth, values, floor=floor)
 
 
-class _Meter:
-    """Takes states one at a time and keeps numbers only."""
+class _Recorder:
+    """Measures states one at a time; stores numbers, and the last state if frequencies are measured."""
 
-    def __init__(self, names: Sequence[str], surroundings: Surroundings) -> None:
-        self.names, self.surroundings = names, surroundings
+    def __init__(self, names: Sequence[str], context: Context) -> None:
+        self.context = context
         self.depth: list[float] = []
         self.width: list[int] = []
-        self.values: dict[str, list[float]] = {name: [] for name in names}
-        self.floor: dict[str, list[float]] = {name: [] for name in names if MEASURES[name].order}
-        self.extra: dict[str, list[float]] = {}
+        self.values: dict[str, list[float]] = {name: [] for name in names if name != FREQUENCY_SPREAD}
+        self.floor: dict[str, list[float]] = {name: [] for name in self.values if MEASURES[name].order}
+        self.spreads: list[float] | None = [] if FREQUENCY_SPREAD in names else None
+        self.last: Nodes | None = None
 
-    def read(self, depth: float, x: Nodes) -> None:
+    def record(self, depth: float, x: Nodes) -> None:
         x = x.flatten(start_dim=1) if x.dim() > 2 else x
-        if x.dim() != 2 or x.size(0) != self.surroundings.graph.num_nodes:
+        if x.dim() != 2 or x.size(0) != self.context.graph.num_nodes:
             raise ValueError(
                 f"the state at depth {depth:g} has shape {list(x.shape)}, but the graph has "
-                f"{self.surroundings.graph.num_nodes} nodes; name the layers that keep them with layers="
+                f"{self.context.graph.num_nodes} nodes; choose layers that keep the nodes with layers="
             )
         if not torch.isfinite(x).all():
             raise ValueError(f"the state at depth {depth:g} is not finite; scale the features or the weights down")
+        if self.spreads is not None:
+            if self.last is not None:
+                # Mean velocities are defined for delayed and second-order flows, too.
+                self.spreads.append(m.frequency_spread((x - self.last) / (depth - self.depth[-1])))
+            self.last = x
         self.depth.append(depth)
         self.width.append(x.size(1))
+        # The floor: the measure of a state with random signs, times the relative size of rounding errors.
         resolution = 64 * torch.finfo(x.dtype).eps
-        # Entries of the same size whose signs are tossed: what the measure would be if nodes had nothing in common.
-        toss = torch.randint(0, 2, x.shape, generator=torch.Generator().manual_seed(0)).to(x) * 2 - 1
-        for name in self.names:
+        signs = torch.randint(0, 2, x.shape, generator=torch.Generator().manual_seed(0)).to(x) * 2 - 1
+        for name, values in self.values.items():
             measure = MEASURES[name]
-            self.values[name].append(measure.of(x, self.surroundings))
+            values.append(measure.of(x, self.context))
             if measure.order:
-                self.floor[name].append(measure.of(x * toss, self.surroundings) * resolution**measure.order)
+                self.floor[name].append(measure.of(x * signs, self.context) * resolution**measure.order)
 
     def profile(self, model: str, unit: str) -> Profile:
-        values = {name: tuple(v) for name, v in (self.values | self.extra).items()}
+        values = {name: tuple(v) for name, v in self.values.items()}
+        if self.spreads is not None:
+            # The first depth has no depth before it and gets the value of the second.
+            values[FREQUENCY_SPREAD] = (*(self.spreads[:1] or [0.0]), *self.spreads)
         floor = {name: tuple(v) for name, v in self.floor.items()}
         return Profile(model, unit, tuple(self.depth), tuple(self.width), values, floor)
 
 
-def _along_flow(
-    model: ContinuousGNN,
-    data: Any,
-    graph: Graph,
-    times: Sequence[float] | None,
-    meter: _Meter,
-    *,
-    frequencies: bool,
-) -> None:
-    ts = _default_times(model) if times is None else [float(t) for t in times]
-    states = _states_at(model, data.x, graph, ts)
-    previous: tuple[float, Nodes] | None = None
-    for t, x in zip(ts, states, strict=True):
-        meter.read(t, x)
-        previous = _read_frequencies(meter, previous, t, x, frequencies)
-
-
-def _read_frequencies(
-    meter: _Meter, previous: tuple[float, Nodes] | None, t: float, x: Nodes, wanted: bool
-) -> tuple[float, Nodes]:
-    """Mean velocities since the depth before: they exist for delayed and second-order flows too."""
-    if wanted:
-        spread = 0.0 if previous is None else m.frequency_spread((x - previous[1]) / (t - previous[0]))
-        values = meter.extra.setdefault(FREQUENCY_SPREAD, [])
-        if len(values) == 1 and previous is not None:
-            values[0] = spread  # There is nothing before the first depth: it shares the second one's.
-        values.append(spread)
-    return t, x
-
-
 def _default_times(model: ContinuousGNN) -> list[float]:
-    """Ends of steps where there are steps, so that nothing is interpolated."""
+    """Ends of steps where steps are fixed, so that nothing is interpolated."""
     steps = MOST_DEPTHS if model.solver.adaptive else model.solver.num_steps(model.time)
     stride = -(-steps // MOST_DEPTHS)
-    grid = [*range(0, steps, stride), steps]
-    return [model.time * k / steps for k in grid]
+    return [model.time * k / steps for k in (*range(0, steps, stride), steps)]
 
 
 def _states_at(model: ContinuousGNN, x: Any, graph: Graph, ts: Sequence[float]) -> Iterator[Nodes]:
@@ -303,58 +275,51 @@ def _states_at(model: ContinuousGNN, x: Any, graph: Graph, ts: Sequence[float]) 
         yield from model.flow(x, graph, save_at=ts[k : k + at_once]).ys
 
 
-def _over_layers(model: nn.Module, data: Any, layers: Sequence[nn.Module] | None, meter: _Meter) -> None:
-    watched = list(layers) if layers is not None else _message_passing_layers(model)
-    if not watched:
-        raise ValueError(
-            f"{type(model).__name__} has no message-passing layer; name the modules to look at with layers="
-        )
+def _record_layers(model: nn.Module, data: Any, layers: Sequence[nn.Module] | None, recorder: _Recorder) -> None:
+    name = type(model).__name__
+    hooked = list(layers) if layers is not None else _message_passing_layers(model)
+    if not hooked:
+        raise ValueError(f"{name} has no message-passing layer; name the modules to measure with layers=")
     calls, last = 0, None
 
-    def look(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         nonlocal calls, last
         state = _first_state([*args, *kwargs.values()])
-        # What enters the first layer is the state at depth 0, unless it is the data themselves.
+        # The input of the first layer is the state at depth 0, unless it has the width of the data.
         if state is not None and (calls or state.size(-1) != data.x.shape[1]):
-            meter.read(float(calls), state)
+            recorder.record(float(calls), state)
         calls, last = calls + 1, _first_state([output])
 
-    hooks = [layer.register_forward_hook(look, with_kwargs=True) for layer in watched]
+    handles = [layer.register_forward_hook(hook, with_kwargs=True) for layer in hooked]
     try:
-        x = data.x.to_dense() if isinstance(data.x, SparseFeatures) and not _is_ours(model) else data.x
+        takes_sparse = type(model).__module__.startswith("kuramotognn.")
+        x = data.x.to_dense() if isinstance(data.x, SparseFeatures) and not takes_sparse else data.x
         weight = getattr(data, "edge_weight", None)
         model(x, data.edge_index) if weight is None else model(x, data.edge_index, weight)
     finally:
-        for hook in hooks:
-            hook.remove()
+        for handle in handles:
+            handle.remove()
     if last is None:
-        raise ValueError(f"no layer of {type(model).__name__} that is looked at was called with a state of the nodes")
-    meter.read(float(calls), last)
+        raise ValueError(f"no measured layer of {name} was called with a state of nodes; choose others with layers=")
+    recorder.record(float(calls), last)
 
 
 def _first_state(values: Sequence[Any]) -> Tensor | None:
-    """The first tensor of real numbers; of a pair (sources, targets) the targets."""
+    """The first floating-point tensor; of a pair (sources, targets) the targets."""
     for value in values:
-        state = value[-1] if isinstance(value, tuple) and isinstance(value[-1], Tensor) else value
-        if isinstance(value, tuple) and not (isinstance(state, Tensor) and state.is_floating_point()):
-            state = value[0]
-        if isinstance(state, Tensor) and state.is_floating_point():
-            return state
+        for state in reversed(value) if isinstance(value, tuple) else (value,):
+            if isinstance(state, Tensor) and state.is_floating_point():
+                return state
     return None
 
 
 def _message_passing_layers(model: nn.Module) -> list[nn.Module]:
-    """The outermost layers: one that is built of others counts once."""
-    from torch_geometric.nn import MessagePassing  # Takes seconds to load.
+    """The outermost layers: one that contains others counts once."""
+    from torch_geometric.nn import MessagePassing  # Importing it takes seconds.
 
     if isinstance(model, MessagePassing | KuramotoConv) or type(model).__module__ == "kuramotognn.models.layers":
         return [model]
     return [layer for child in model.children() for layer in _message_passing_layers(child)]
-
-
-def _is_ours(model: nn.Module) -> bool:
-    """Models of this library take sparse features; others get dense ones."""
-    return type(model).__module__.startswith("kuramotognn.")
 
 
 def _graph_of(data: Any) -> Graph:
@@ -367,26 +332,14 @@ def _graph_of(data: Any) -> Graph:
     return as_graph(data.edge_index, x.shape[0], weight, like)
 
 
-def _applicable(names: Sequence[str] | None, *, has_labels: bool, phases: bool) -> list[str]:
+def _applicable(names: Sequence[str] | None, *, has_labels: bool, is_flow: bool) -> list[str]:
     if names is None:
-        return [
-            name
-            for name, measure in MEASURES.items()
-            if (has_labels or not measure.labels) and (phases or not measure.phases)
-        ]
+        usable = {n: (has_labels or not each.labels) and (is_flow or not each.phases) for n, each in MEASURES.items()}
+        return [name for name, use in (usable | {FREQUENCY_SPREAD: is_flow}).items() if use]
     for name in names:
         check_choice("measure", name, (*MEASURES, FREQUENCY_SPREAD))
-        if name == FREQUENCY_SPREAD and not phases:
+        if name == FREQUENCY_SPREAD and not is_flow:
             raise ValueError(f"{name} is for models that flow; layers have no time")
         if name in MEASURES and MEASURES[name].labels and not has_labels:
             raise ValueError(f"{name} needs classes; give data a y")
-    return [name for name in names if name != FREQUENCY_SPREAD]
-
-
-def _wants_frequencies(names: Sequence[str] | None) -> bool:
-    return names is None or FREQUENCY_SPREAD in names
-
-
-def _class_share(x: Nodes, y: Tensor | None) -> float:
-    assert y is not None
-    return m.class_separation(x, y).share
+    return list(names)

@@ -1,58 +1,61 @@
 """Right-hand sides: what a solver integrates."""
 
-from kuramotognn.fields.base import DelayedDynamics, Dynamics, Field, SecondOrderDynamics
-from kuramotognn.fields.coupling import Adjacency, Attention, RandomWalk, SignedAttention, SymmetricWalk
-from kuramotognn.fields.diffusion import Diffusion, DiffusionDynamics, Source, TimeVaryingDiffusionDynamics
-from kuramotognn.fields.kuramoto import Interaction, Kuramoto, KuramotoDynamics, PhaseField
-from kuramotognn.fields.oscillator import (
-    DampedOscillatorDynamics,
-    DampedOscillators,
-    SecondOrderKuramoto,
-    SecondOrderKuramotoDynamics,
+from kuramotognn.fields.attention import Attention, Normalise, Score, SignedAttention, Squash, WeightInit
+from kuramotognn.fields.base import (
+    CoupledDynamics,
+    DelayedDynamics,
+    Dynamics,
+    Field,
+    FunctionDynamics,
+    Gradient,
+    SecondOrderDynamics,
+    Velocity,
 )
-from kuramotognn.fields.variants import (
+from kuramotognn.fields.coupling import Adjacency, Couplings, RandomWalk, SymmetricWalk
+from kuramotognn.fields.diffusion import Diffusion, Source
+from kuramotognn.fields.kuramoto import Equation, Interaction, Kuramoto, PhaseField
+from kuramotognn.fields.kuramoto_variants import (
     AdaptiveKuramoto,
     AdaptiveKuramotoDynamics,
     DelayedKuramoto,
-    DelayedKuramotoDynamics,
     ResidualKuramoto,
-    ResidualKuramotoDynamics,
     Sakaguchi,
-    SakaguchiDynamics,
-    TimeVaryingKuramoto,
-    TimeVaryingKuramotoDynamics,
+    SecondOrderKuramoto,
 )
+from kuramotognn.fields.oscillator import DampedOscillators, OscillatorSource, Residual
 
 __all__ = [
     "AdaptiveKuramoto",
     "AdaptiveKuramotoDynamics",
     "Adjacency",
     "Attention",
-    "DampedOscillatorDynamics",
+    "CoupledDynamics",
+    "Couplings",
     "DampedOscillators",
     "DelayedDynamics",
     "DelayedKuramoto",
-    "DelayedKuramotoDynamics",
     "Diffusion",
-    "DiffusionDynamics",
     "Dynamics",
+    "Equation",
     "Field",
+    "FunctionDynamics",
+    "Gradient",
     "Interaction",
     "Kuramoto",
-    "KuramotoDynamics",
+    "Normalise",
+    "OscillatorSource",
     "PhaseField",
     "RandomWalk",
+    "Residual",
     "ResidualKuramoto",
-    "ResidualKuramotoDynamics",
     "Sakaguchi",
-    "SakaguchiDynamics",
+    "Score",
     "SecondOrderDynamics",
     "SecondOrderKuramoto",
-    "SecondOrderKuramotoDynamics",
     "SignedAttention",
     "Source",
+    "Squash",
     "SymmetricWalk",
-    "TimeVaryingDiffusionDynamics",
-    "TimeVaryingKuramoto",
-    "TimeVaryingKuramotoDynamics",
+    "Velocity",
+    "WeightInit",
 ]

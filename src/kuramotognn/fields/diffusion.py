@@ -1,8 +1,7 @@
-"""Diffusion on a graph: what the Kuramoto model becomes for small phases."""
+"""Diffusion on a graph: the Kuramoto model for small phases."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -10,56 +9,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kuramotognn.checks import check_choice, check_dropout
-from kuramotognn.fields.base import Dynamics, Field
-from kuramotognn.fields.coupling import Adjacency
-from kuramotognn.graph import Graph
-from kuramotognn.kernels import CoupledSystem
+from kuramotognn.fields.base import GRADIENTS, CoupledDynamics, Field, Gradient
+from kuramotognn.fields.coupling import Adjacency, Couplings
 from kuramotognn.typing import Index, Nodes
 
 Source: TypeAlias = Literal["initial", "labelled", "none"]
 SOURCES: tuple[Source, ...] = ("initial", "labelled", "none")
-
-
-@dataclass(frozen=True, eq=False)
-class DiffusionDynamics(Dynamics):
-    r""":math:`\dot x = \alpha (A - I) x + u` with couplings, strength and source settled."""
-
-    system: CoupledSystem
-
-    def __call__(self, t: float | Tensor, x: Nodes) -> Nodes:
-        """The velocity of the state ``x``."""
-        return self.system(x)
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Couplings, source and strength."""
-        strength = self.system.strength
-        return (self.system.a, self.system.drive, *([strength] if isinstance(strength, Tensor) else []))
-
-    def coupled(self) -> CoupledSystem:
-        """The whole right-hand side."""
-        return self.system
-
-
-@dataclass(frozen=True, eq=False)
-class TimeVaryingDiffusionDynamics(Dynamics):
-    r""":math:`\dot x = \alpha (A(x) - I) x + u` with the couplings taken anew from the state at every evaluation.
-
-    Not one linear system, so no operator integrates it whole; attention and right-hand side are fused one by one.
-    """
-
-    adjacency: Adjacency
-    graph: Graph
-    drive: Nodes
-    strength: Tensor
-
-    def __call__(self, t: float | Tensor, x: Nodes) -> Nodes:
-        """The velocity of the state ``x``."""
-        a = self.adjacency(x, self.graph)
-        return CoupledSystem(self.graph.pattern, a, self.drive, self.strength, linear=True)(x)
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Source, strength and what the couplings learn."""
-        return (self.drive, self.strength, *self.adjacency.parameters())
 
 
 class Diffusion(Field):
@@ -74,16 +29,17 @@ class Diffusion(Field):
     - ``"initial"``: :math:`u = \beta\, x(0)`, where :math:`\beta` is learnt and starts at zero;
     - ``"labelled"``: :math:`u_i = x_i(0) - \frac{1}{|I|} \sum_{j \in I} x_j(0)` for the nodes :math:`i \in I` that
       have a label for training, 0 for all others, from `"GRAND++: Graph Neural Diffusion with A Source Term"
-      <https://openreview.net/forum?id=EMxu-dzvJk>`_. The sources add to zero. They are the training nodes, no others;
-      :func:`~kuramotognn.fit` tells them by :meth:`set_training_nodes`, and they are saved with the parameters;
+      <https://openreview.net/forum?id=EMxu-dzvJk>`_. The sources add to zero. :func:`~kuramotognn.fit` sets the
+      training nodes by :meth:`set_training_nodes`; they are saved with the parameters;
     - ``"none"``.
 
     Args:
-        adjacency: where the couplings come from.
+        adjacency: gives the couplings.
         source: which constant term.
+        source_dropout: while training, drop each labelled source with this probability and scale the others up. Not in
+            the paper: a training node that is always its own source makes the training loss too easy.
+        source_gradient: whether gradients flow through the source (``"attached"``) or not (``"detached"``).
         time_varying: take the couplings from the state at every evaluation (GRAND-nl) instead of once at ``x(0)``.
-        source_dropout: while training, silence each labelled source with this probability and strengthen the others.
-            Not in the paper: a source that hears itself all the way makes the loss at the training nodes too easy.
     """
 
     training_nodes: Tensor
@@ -93,50 +49,48 @@ class Diffusion(Field):
         adjacency: Adjacency,
         *,
         source: Source = "initial",
+        source_dropout: float = 0.5,
+        source_gradient: Gradient = "attached",
         time_varying: bool = False,
-        source_dropout: float = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(adjacency, time_varying=time_varying)
         check_choice("source", source, SOURCES)
         check_dropout("source_dropout", source_dropout)
-        self.adjacency = adjacency
+        check_choice("source_gradient", source_gradient, GRADIENTS)
         self.source: Source = source
-        self.time_varying = time_varying
         self.source_dropout = source_dropout
+        self.source_gradient: Gradient = source_gradient
         self.alpha = nn.Parameter(torch.zeros(()))
         self.beta = nn.Parameter(torch.zeros(())) if source == "initial" else None
         if source == "labelled":
             self.register_buffer("training_nodes", torch.empty(0, dtype=torch.long))
 
     def reset_parameters(self) -> None:
-        """Draw the parameters of the couplings anew and start with equal pull and no source."""
-        self.adjacency.reset_parameters()
+        """Reset the couplings; start with α = 1/2 and no source."""
+        super().reset_parameters()
         nn.init.zeros_(self.alpha)
         if self.beta is not None:
             nn.init.zeros_(self.beta)
 
     def set_training_nodes(self, nodes: Index) -> None:
-        """Let these nodes, and no others, be the labelled ones; other sources have no use for them."""
+        """Make these nodes, and no others, the labelled ones; other sources ignore them."""
         if self.source == "labelled":
             self.training_nodes = torch.unique(nodes).to(self.training_nodes.device)
 
-    def forward(self, x0: Nodes, graph: Graph) -> Dynamics:
-        """Settle the source, and the couplings unless they vary."""
-        drive, strength = self._drive(x0), self.alpha.sigmoid()
-        if self.time_varying:
-            return TimeVaryingDiffusionDynamics(self.adjacency, graph, drive, strength)
-        a = self.adjacency(x0, graph)
-        return DiffusionDynamics(CoupledSystem(graph.pattern, a, drive, strength, linear=True))
+    def dynamics(self, x0: Nodes, couplings: Couplings) -> CoupledDynamics:
+        """Linear coupling with the source of ``x0``."""
+        known = x0.detach() if self.source_gradient == "detached" else x0
+        return CoupledDynamics(couplings, self._source(known), self.alpha.sigmoid(), linear=True)
 
-    def _drive(self, x0: Nodes) -> Nodes:
+    def _source(self, x0: Nodes) -> Nodes:
         if self.beta is not None:
             return self.beta * x0
         if self.source == "none":
             return torch.zeros_like(x0)
         self._check_training_nodes(x0.size(0))
         labelled = x0.index_select(0, self.training_nodes)
-        heard = F.dropout(labelled.new_ones(labelled.size(0), 1), self.source_dropout, self.training)
-        return torch.zeros_like(x0).index_copy(0, self.training_nodes, heard * (labelled - labelled.mean(dim=0)))
+        kept = F.dropout(labelled.new_ones(labelled.size(0), 1), self.source_dropout, self.training)
+        return torch.zeros_like(x0).index_copy(0, self.training_nodes, kept * (labelled - labelled.mean(dim=0)))
 
     def _check_training_nodes(self, num_nodes: int) -> None:
         if not self.training_nodes.numel():
@@ -151,11 +105,11 @@ class Diffusion(Field):
             )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        # How many nodes are labelled is not known before.
+        # The number of labelled nodes is not known before.
         if (saved := state_dict.get(f"{prefix}training_nodes")) is not None and self.source == "labelled":
             self.training_nodes = self.training_nodes.new_empty(saved.shape)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def extra_repr(self) -> str:
-        """Shown by ``print(model)``."""
+        """Options shown by ``print(model)``."""
         return f"source={self.source!r}, time_varying={self.time_varying}"

@@ -1,100 +1,125 @@
-"""The Kuramoto model on a graph."""
+"""The Kuramoto model on a graph, and what an equation of the Kuramoto family is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from typing import Literal, TypeAlias
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from kuramotognn.checks import check_choice, check_positive
-from kuramotognn.fields.base import Dynamics, Field
-from kuramotognn.fields.coupling import Adjacency
-from kuramotognn.graph import Graph, Pattern
-from kuramotognn.kernels import CoupledSystem, kuramoto_local_order
-from kuramotognn.typing import EdgeWeight, Nodes
+from kuramotognn.fields.base import (
+    GRADIENTS,
+    CoupledDynamics,
+    Dynamics,
+    Field,
+    FunctionDynamics,
+    Gradient,
+    Velocity,
+)
+from kuramotognn.fields.coupling import Adjacency, Couplings
+from kuramotognn.kernels import kuramoto_local_order
+from kuramotognn.typing import Nodes
 
 Interaction: TypeAlias = Literal["exact", "local-order"]
 INTERACTIONS: tuple[Interaction, ...] = ("exact", "local-order")
 
 
-@dataclass(frozen=True, eq=False)
-class KuramotoDynamics(Dynamics):
-    r""":math:`\dot x_i = \omega_i + K \sum_j a_{ij} \sin(x_j - x_i)` with couplings and frequencies settled."""
+class Equation(nn.Module, ABC):
+    """An equation of coupled phases; its parameters are settings of the model that uses it.
 
-    pattern: Pattern
-    a: EdgeWeight
-    omega: Nodes
-    coupling: float
-    interaction: Interaction = "exact"
-
-    def __call__(self, t: float | Tensor, x: Nodes) -> Nodes:
-        """The velocity of the phases ``x``."""
-        if self.interaction == "local-order":
-            return self.omega + self.coupling * kuramoto_local_order(self.pattern, self.a, x)
-        return self._exact(x)
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Couplings and natural frequencies."""
-        return (self.a, self.omega)
-
-    def coupled(self) -> CoupledSystem | None:
-        """The whole right-hand side, unless it is the approximation."""
-        return self._exact if self.interaction == "exact" else None
-
-    @property
-    def _exact(self) -> CoupledSystem:
-        return CoupledSystem(self.pattern, self.a, self.omega, self.coupling)
-
-
-class PhaseField(Field):
-    """What all Kuramoto fields have: couplings that an adjacency gives, and their strength.
-
-    Args:
-        adjacency: where the couplings come from.
-        coupling: the strength ``K``, positive.
+    A subclass may learn parameters of its own. Where it needs the width of the phases, its first parameter is
+    ``channels``.
     """
 
-    def __init__(self, adjacency: Adjacency, *, coupling: float = 1.0) -> None:
-        super().__init__()
-        check_positive("coupling", coupling)
-        self.adjacency = adjacency
-        self.coupling = coupling
+    @abstractmethod
+    def forward(self, omega: Nodes, couplings: Couplings, strength: float) -> Dynamics | Velocity:
+        """The right-hand side: dynamics, or a function ``f(t, x)``.
+
+        Args:
+            omega: ``[N, d]`` natural frequencies.
+            couplings: the couplings ``a_ij``.
+            strength: the coupling strength ``K``.
+        """
 
     def reset_parameters(self) -> None:
-        """Draw the parameters of the couplings anew."""
-        self.adjacency.reset_parameters()
-
-    def extra_repr(self) -> str:
-        """Shown by ``print(model)``."""
-        return f"coupling={self.coupling}"
+        """Reset the learnable parameters."""
 
 
-class Kuramoto(PhaseField):
-    r"""Coupled oscillators with natural frequencies equal to their initial phases.
+class Kuramoto(Equation):
+    r"""Coupled oscillators.
 
     .. math::
-        \dot x_i = \omega_i + K \sum_j a_{ij} \sin(x_j - x_i), \qquad \Omega = X(0)
+        \dot x_i = \omega_i + K \sum_j a_{ij} \sin(x_j - x_i)
 
     from `"From Coupled Oscillators to Graph Neural Networks: Reducing Over-smoothing via a Kuramoto Model-based
-    Approach" <https://arxiv.org/abs/2311.03260>`_. The couplings :math:`a_{ij}` are taken once, at ``X(0)``.
+    Approach" <https://arxiv.org/abs/2311.03260>`_.
 
     Args:
-        adjacency: where the couplings come from.
-        coupling: the strength ``K``, positive.
-        interaction: ``"exact"``, or the supplement's approximation ``"local-order"``
-            (see :func:`kuramotognn.kernels.kuramoto_local_order`).
+        interaction: ``"exact"``, or ``"local-order"``, the approximation of the paper's supplement.
     """
 
-    def __init__(self, adjacency: Adjacency, *, coupling: float = 1.0, interaction: Interaction = "exact") -> None:
-        super().__init__(adjacency, coupling=coupling)
+    def __init__(self, interaction: Interaction = "exact") -> None:
+        super().__init__()
         check_choice("interaction", interaction, INTERACTIONS)
         self.interaction: Interaction = interaction
 
-    def forward(self, x0: Nodes, graph: Graph) -> KuramotoDynamics:
-        """Freeze the couplings at ``x0`` and take ``x0`` as natural frequencies."""
-        return KuramotoDynamics(graph.pattern, self.adjacency(x0, graph), x0, self.coupling, self.interaction)
+    def forward(self, omega: Nodes, couplings: Couplings, strength: float) -> Dynamics:
+        """The dynamics with these frequencies and couplings."""
+        if self.interaction == "exact":
+            return CoupledDynamics(couplings, omega, strength)
+
+        def velocity(t: float | Tensor, x: Nodes) -> Nodes:
+            return omega + strength * kuramoto_local_order(couplings.pattern, couplings.at(x), x)
+
+        return FunctionDynamics(velocity, (omega, *couplings.tensors()))
 
     def extra_repr(self) -> str:
-        """Shown by ``print(model)``."""
-        return f"{super().extra_repr()}, interaction={self.interaction!r}"
+        """Options shown by ``print(model)``."""
+        return f"interaction={self.interaction!r}"
+
+
+class PhaseField(Field):
+    r"""Phases with an equation of the Kuramoto family and natural frequencies :math:`\Omega = X(0)`.
+
+    Args:
+        adjacency: gives the couplings.
+        equation: the equation; :class:`Kuramoto` unless given.
+        coupling: the coupling strength ``K``, positive.
+        frequencies: whether gradients flow through the natural frequencies (``"attached"``) or through ``X(0)`` alone
+            (``"detached"``).
+        time_varying: take the couplings from the state at every evaluation instead of once at ``X(0)``.
+    """
+
+    def __init__(
+        self,
+        adjacency: Adjacency,
+        equation: Equation | None = None,
+        *,
+        coupling: float = 1.0,
+        frequencies: Gradient = "attached",
+        time_varying: bool = False,
+    ) -> None:
+        super().__init__(adjacency, time_varying=time_varying)
+        check_positive("coupling", coupling)
+        check_choice("frequencies", frequencies, GRADIENTS)
+        self.equation = Kuramoto() if equation is None else equation
+        self.coupling = coupling
+        self.frequencies: Gradient = frequencies
+
+    def dynamics(self, x0: Nodes, couplings: Couplings) -> Dynamics:
+        """The equation with natural frequencies ``x0``."""
+        omega = x0.detach() if self.frequencies == "detached" else x0
+        found = self.equation(omega, couplings, self.coupling)
+        if isinstance(found, Dynamics):
+            return found
+        return FunctionDynamics(found, (omega, *couplings.tensors(), *self.equation.parameters()))
+
+    def reset_parameters(self) -> None:
+        """Reset couplings and equation."""
+        super().reset_parameters()
+        self.equation.reset_parameters()
+
+    def extra_repr(self) -> str:
+        """Options shown by ``print(model)``."""
+        return f"coupling={self.coupling}, time_varying={self.time_varying}"

@@ -1,94 +1,61 @@
-"""Second-order fields: damped oscillators on a graph."""
+"""Damped oscillators on a graph: the field of GraphCON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kuramotognn.checks import check_not_negative
-from kuramotognn.fields.base import Field, SecondOrderDynamics
-from kuramotognn.fields.coupling import Adjacency
-from kuramotognn.fields.kuramoto import PhaseField
-from kuramotognn.graph import Graph, Pattern
-from kuramotognn.kernels import CoupledSystem, spmm
-from kuramotognn.typing import EdgeWeight, Nodes
+from kuramotognn.checks import check_choice, check_dropout, check_not_negative
+from kuramotognn.fields.base import GRADIENTS, Field, Gradient, SecondOrderDynamics
+from kuramotognn.fields.coupling import Adjacency, Couplings
+from kuramotognn.kernels import spmm
+from kuramotognn.typing import Nodes
 
-
-@dataclass(frozen=True, eq=False)
-class DampedOscillatorDynamics(SecondOrderDynamics):
-    r""":math:`\ddot x = \sigma(A x W^\top + b + x R^\top) - \gamma x - \alpha \dot x + u`, with all but ``x`` settled.
-
-    Attributes:
-        pattern: the graph's pattern.
-        couplings: ``A`` as a function of the positions; a constant one, or attention at every time.
-        own: ``[N, 1]`` diagonal that is added to ``A``, or none.
-        transform: ``W`` ``[d, d]`` and ``b`` ``[d]``, or none.
-        residual: ``R`` ``[d, d]``, or none.
-        activation: the function ``σ``.
-        stiffness: the number ``γ``.
-        damping: the number ``α``.
-        source: the constant ``u`` ``[N, d]``, or none.
-        parameters: what ``couplings`` depends on.
-    """
-
-    pattern: Pattern
-    couplings: Callable[[Nodes], EdgeWeight]
-    own: Tensor | None
-    transform: tuple[Tensor, Tensor] | None
-    residual: Tensor | None
-    activation: Callable[[Tensor], Tensor]
-    stiffness: float
-    damping: float
-    source: Nodes | None
-    parameters: tuple[Tensor, ...]
-
-    def acceleration(self, t: float | Tensor, x: Nodes, y: Nodes) -> Nodes:
-        """The force on the positions ``x`` with velocities ``y``."""
-        force = torch.add(self.activation(self._pull(x)), x, alpha=-self.stiffness).sub(y, alpha=self.damping)
-        return force if self.source is None else force + self.source
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Couplings, transforms and source."""
-        optional = (self.own, *(self.transform or ()), self.residual, self.source)
-        return (*self.parameters, *(tensor for tensor in optional if tensor is not None))
-
-    def _pull(self, x: Nodes) -> Nodes:
-        h = x if self.transform is None else x @ self.transform[0].T
-        pull = spmm(self.pattern, self.couplings(x), h.contiguous())
-        if self.own is not None:
-            pull = torch.addcmul(pull, self.own, h)
-        if self.transform is not None:
-            pull = pull + self.transform[1]
-        return pull if self.residual is None else pull + x @ self.residual.T
+Residual: TypeAlias = Literal["none", "linear", "composed", "difference"]
+OscillatorSource: TypeAlias = Literal["none", "added", "mixed"]
+RESIDUALS: tuple[Residual, ...] = ("none", "linear", "composed", "difference")
+OSCILLATOR_SOURCES: tuple[OscillatorSource, ...] = ("none", "added", "mixed")
 
 
 class DampedOscillators(Field):
     r"""Graph-coupled damped oscillators, forced by a convolution of their neighbours.
 
     .. math::
-        \dot x = y, \qquad \dot y = \sigma(A\, x W^\top + b + x R^\top) - \gamma x - \alpha y + \beta\, x(0), \qquad
+        \dot x = y, \qquad \dot y = \sigma(A\, x W^\top + b + r(x)) - \gamma x - \alpha y + \beta\, x(0), \qquad
         y(0) = x(0)
 
     from `"Graph-Coupled Oscillator Networks" <https://arxiv.org/abs/2202.02296>`_ with a graph convolution as its
-    coupling. :math:`R` is the residual transform of that paper's code for heterophilic graphs, which the KuramotoGNN
-    paper calls ``-res``. :math:`\beta` is learnt and starts at zero; the authors' code for citation graphs has such a
-    source, and neither ``W`` nor ``σ``.
+    coupling. The residual :math:`r`, which the KuramotoGNN paper calls ``-res``, is one of
+
+    - ``"none"``;
+    - ``"linear"``: :math:`x R^\top`;
+    - ``"composed"``: :math:`-(x W^\top) R^\top - c`, version 1 of that paper's code for heterophilic graphs;
+    - ``"difference"``: :math:`-x W^\top + x R^\top + c`, version 2 of it.
+
+    The source is one of
+
+    - ``"none"``;
+    - ``"added"``: :math:`\beta\, x(0)`, :math:`\beta` learnt from zero;
+    - ``"mixed"``, as in that paper's code for citation graphs: :math:`\dot y = (1 - \beta)\, f + \beta\, x(0)` with the
+      acceleration :math:`f` above, and :math:`\dot x = (1 - \delta)\, \varepsilon\, y + \delta\, x(0)`; the numbers
+      :math:`\beta, \delta, \varepsilon \in (0, 1)` are learnt, from 1/2.
 
     Args:
         channels: width ``d`` of the positions.
-        adjacency: where the couplings come from.
-        time_varying: take the couplings at ``x(t)`` instead of once at ``x(0)``.
+        adjacency: gives the couplings.
         transform: learn ``W`` and ``b``; the identity otherwise.
-        residual: learn ``R``; none otherwise.
+        residual: which residual.
         activation: the function ``σ``.
         stiffness: the number ``γ``, at least 0.
         damping: the number ``α``, at least 0.
-        source: learn ``β``; none otherwise.
+        source: which source.
+        source_gradient: whether gradients flow through the source (``"attached"``) or not (``"detached"``).
+        step_dropout: dropout on positions and velocities at the start and after every step, while training.
+        time_varying: take the couplings from the state at every evaluation instead of once at ``x(0)``.
     """
 
     def __init__(
@@ -96,102 +63,86 @@ class DampedOscillators(Field):
         channels: int,
         adjacency: Adjacency,
         *,
-        time_varying: bool = False,
         transform: bool = True,
-        residual: bool = False,
+        residual: Residual = "none",
         activation: Callable[[Tensor], Tensor] = F.relu,
         stiffness: float = 1.0,
         damping: float = 1.0,
-        source: bool = False,
+        source: OscillatorSource = "none",
+        source_gradient: Gradient = "attached",
+        step_dropout: float = 0.0,
+        time_varying: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(adjacency, time_varying=time_varying)
+        check_choice("residual", residual, RESIDUALS)
+        check_choice("source", source, OSCILLATOR_SOURCES)
+        check_choice("source_gradient", source_gradient, GRADIENTS)
         check_not_negative("stiffness", stiffness)
         check_not_negative("damping", damping)
-        self.adjacency = adjacency
-        self.time_varying = time_varying
+        check_dropout("step_dropout", step_dropout)
+        if residual in ("composed", "difference") and not transform:
+            raise ValueError(f"residual {residual!r} needs the transform W; set transform or take another residual")
         self.transform = nn.Linear(channels, channels) if transform else None
-        self.residual = nn.Linear(channels, channels, bias=False) if residual else None
-        self.activation = activation
-        self.stiffness = stiffness
-        self.damping = damping
-        self.beta = nn.Parameter(torch.zeros(())) if source else None
+        self.residual_form: Residual = residual
+        self.residual = None if residual == "none" else nn.Linear(channels, channels, bias=residual != "linear")
+        self.activation, self.stiffness, self.damping = activation, stiffness, damping
+        self.source: OscillatorSource = source
+        self.source_gradient: Gradient = source_gradient
+        self.step_dropout = step_dropout
+        self.beta = None if source == "none" else nn.Parameter(torch.zeros(()))
+        self.delta, self.epsilon = (
+            (nn.Parameter(torch.zeros(())) if source == "mixed" else None) for _ in ("delta", "epsilon")
+        )
 
     def reset_parameters(self) -> None:
-        """Draw couplings and transforms anew and start without a source."""
-        self.adjacency.reset_parameters()
+        """Reset couplings and transforms; start without an added source."""
+        super().reset_parameters()
         for linear in (self.transform, self.residual):
             if linear is not None:
                 linear.reset_parameters()
-        if self.beta is not None:
-            nn.init.zeros_(self.beta)
+        for number in (self.beta, self.delta, self.epsilon):
+            if number is not None:
+                nn.init.zeros_(number)
 
-    def forward(self, x0: Nodes, graph: Graph) -> DampedOscillatorDynamics:
-        """Settle everything but positions and velocities."""
-        frozen = None if self.time_varying else self.adjacency(x0, graph)
-        return DampedOscillatorDynamics(
-            graph.pattern,
-            partial(self.adjacency, graph=graph) if frozen is None else lambda x: frozen,
-            self.adjacency.own(graph),
-            None if self.transform is None else (self.transform.weight, self.transform.bias),
-            None if self.residual is None else self.residual.weight,
-            self.activation,
-            self.stiffness,
-            self.damping,
-            None if self.beta is None else self.beta * x0,
-            (*self.adjacency.parameters(), graph.weight) if frozen is None else (frozen,),
+    def dynamics(self, x0: Nodes, couplings: Couplings) -> SecondOrderDynamics:
+        """The damped oscillators that start from ``x0``."""
+        known = x0.detach() if self.source_gradient == "detached" else x0
+        own = [parameter for name, parameter in self.named_parameters() if not name.startswith("adjacency.")]
+
+        def acceleration(t: float | Tensor, x: Nodes, y: Nodes) -> Nodes:
+            force = self.activation(self._messages(x, couplings))
+            force = torch.add(force, x, alpha=-self.stiffness).sub(y, alpha=self.damping)
+            if self.beta is None:
+                return force
+            return force + self.beta * known if self.source == "added" else force.lerp(known, self.beta.sigmoid())
+
+        def rate(y: Nodes) -> Nodes:
+            assert self.delta is not None
+            assert self.epsilon is not None
+            return (self.epsilon.sigmoid() * y).lerp(known, self.delta.sigmoid())
+
+        return SecondOrderDynamics(
+            acceleration,
+            (*couplings.tensors(), *own, known),
+            rate if self.source == "mixed" else None,
+            self._thin if self.training and self.step_dropout else None,
         )
 
+    def _thin(self, state: Nodes) -> Nodes:
+        return F.dropout(state, self.step_dropout, self.training)
+
+    def _messages(self, x: Nodes, couplings: Couplings) -> Nodes:
+        h = x if self.transform is None else x @ self.transform.weight.T
+        messages = spmm(couplings.pattern, couplings.at(x), h.contiguous())
+        if self.transform is not None:
+            messages = messages + self.transform.bias
+        if self.residual is None:
+            return messages
+        residual: Nodes = -self.residual(h) if self.residual_form == "composed" else self.residual(x)
+        return messages + residual - (h if self.residual_form == "difference" else 0)
+
     def extra_repr(self) -> str:
-        """Shown by ``print(model)``."""
+        """Options shown by ``print(model)``."""
         name = getattr(self.activation, "__name__", repr(self.activation))
         varying = ", time_varying=True" if self.time_varying else ""
         return f"activation={name}, stiffness={self.stiffness}, damping={self.damping}{varying}"
-
-
-@dataclass(frozen=True, eq=False)
-class SecondOrderKuramotoDynamics(SecondOrderDynamics):
-    r""":math:`\ddot x_i = \omega_i + K \sum_j a_{ij} \sin(x_j - x_i) - \alpha \dot x_i`, all but ``x`` settled."""
-
-    system: CoupledSystem
-    damping: float
-
-    def acceleration(self, t: float | Tensor, x: Nodes, y: Nodes) -> Nodes:
-        """The change of the velocities ``y`` at phases ``x``."""
-        return torch.sub(self.system(x.contiguous()), y, alpha=self.damping)
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Couplings and natural frequencies."""
-        return (self.system.a, self.system.drive)
-
-
-class SecondOrderKuramoto(PhaseField):
-    r"""Oscillators with inertia and damping.
-
-    .. math::
-        \dot x_i = y_i, \qquad \dot y_i = \omega_i + K \sum_j a_{ij} \sin(x_j - x_i) - \alpha y_i, \qquad
-        \Omega = X(0) = Y(0)
-
-    the second-order model of the supplement of `arXiv:2311.03260 <https://arxiv.org/abs/2311.03260>`_ and of
-    `"Synchronization in complex networks of phase oscillators: A survey"
-    <https://doi.org/10.1016/j.automatica.2014.04.012>`_. The supplement writes :math:`-\omega_i` and no ``K``; here the
-    sign is the survey's, so that strong damping gives back KuramotoGNN, slowed down by ``α``.
-
-    Args:
-        adjacency: where the couplings come from.
-        coupling: the strength ``K``, positive.
-        damping: the number ``α``, at least 0.
-    """
-
-    def __init__(self, adjacency: Adjacency, *, coupling: float = 1.0, damping: float = 1.0) -> None:
-        super().__init__(adjacency, coupling=coupling)
-        check_not_negative("damping", damping)
-        self.damping = damping
-
-    def forward(self, x0: Nodes, graph: Graph) -> SecondOrderKuramotoDynamics:
-        """Freeze the couplings at ``x0`` and take ``x0`` as natural frequencies."""
-        system = CoupledSystem(graph.pattern, self.adjacency(x0, graph), x0, self.coupling)
-        return SecondOrderKuramotoDynamics(system, self.damping)
-
-    def extra_repr(self) -> str:
-        """Shown by ``print(model)``."""
-        return f"{super().extra_repr()}, damping={self.damping}"

@@ -1,22 +1,11 @@
 """Models that drop into PyTorch Geometric code."""
 
-from kuramotognn.models.continuous import ContinuousGNN, Encoder
+from kuramotognn.models.continuous import ContinuousGNN, Encoder, GraphFlow
 from kuramotognn.models.discrete import GAT, GCN, GCNII, DiscreteGNN, GraphSAGE
 from kuramotognn.models.grand import GRAND
 from kuramotognn.models.graphcon import GraphCON
 from kuramotognn.models.kuramoto import KuramotoConv, KuramotoGNN
-from kuramotognn.models.oscillators import (
-    AdaptiveKuramotoGNN,
-    DelayedKuramotoGNN,
-    PhaseGNN,
-    ResidualKuramotoGNN,
-    SakaguchiGNN,
-    SecondOrderKuramotoGNN,
-    SignedKuramotoGNN,
-    TimeVaryingKuramotoGNN,
-)
-from kuramotognn.models.registry import MODELS
-from kuramotognn.models.settings import ModelInfo, ModelSettings
+from kuramotognn.models.registry import MODELS, ModelInfo
 
 __all__ = [
     "GAT",
@@ -24,21 +13,13 @@ __all__ = [
     "GCNII",
     "GRAND",
     "MODELS",
-    "AdaptiveKuramotoGNN",
     "ContinuousGNN",
-    "DelayedKuramotoGNN",
     "DiscreteGNN",
     "Encoder",
     "GraphCON",
+    "GraphFlow",
     "GraphSAGE",
     "KuramotoConv",
     "KuramotoGNN",
     "ModelInfo",
-    "ModelSettings",
-    "PhaseGNN",
-    "ResidualKuramotoGNN",
-    "SakaguchiGNN",
-    "SecondOrderKuramotoGNN",
-    "SignedKuramotoGNN",
-    "TimeVaryingKuramotoGNN",
 ]

@@ -1,7 +1,7 @@
-"""The Kuramoto model by itself: oscillators all to all or on a network, one to ten million of them."""
+"""Simulation of the Kuramoto model: one to ten million oscillators, coupled all to all or by a network."""
 
-from kuramotognn.simulate.frequencies import Frequencies, critical_coupling, stationary_order
 from kuramotognn.simulate.model import Oscillators
+from kuramotognn.simulate.natural_frequencies import Frequencies, critical_coupling, stationary_order
 from kuramotognn.simulate.networks import as_network, random_network, read_network, small_world
 from kuramotognn.simulate.result import Simulation
 from kuramotognn.simulate.run import simulate

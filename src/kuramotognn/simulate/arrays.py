@@ -1,4 +1,4 @@
-"""A name for NumPy arrays: phases of ten million oscillators are no tensors that gradients flow through."""
+"""The type of the simulator's arrays: NumPy, since it needs no gradients."""
 
 from typing import Any, TypeAlias
 

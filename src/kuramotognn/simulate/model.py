@@ -1,16 +1,15 @@
-"""The model: what the oscillators are and how they act on each other."""
+"""The model: oscillators, their natural frequencies and their couplings."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from kuramotognn.checks import check_choice
+from kuramotognn.checks import check_choice, check_finite, check_not_negative
 from kuramotognn.simulate.arrays import Array
-from kuramotognn.simulate.frequencies import Frequencies
+from kuramotognn.simulate.natural_frequencies import Frequencies
 from kuramotognn.simulate.networks import Network, as_network
 
 NORMALISATIONS = ("none", "degree", "size")
@@ -18,7 +17,7 @@ NORMALISATIONS = ("none", "degree", "size")
 
 @dataclass(frozen=True, eq=False)
 class Oscillators:
-    """Kuramoto oscillators, all to all or on a network.
+    """Kuramoto oscillators, coupled all to all or by a network.
 
         m θ''_i + θ'_i = ω_i + K Σ_j a_ij sin(θ_j(t − τ) − θ_i(t) − α) + sqrt(2 D) ξ_i(t)
 
@@ -26,15 +25,15 @@ class Oscillators:
     Strogatz (1999); noise D: Sakaguchi (1988); inertia m: Tanaka, Lichtenberg and Oishi (1997).
 
     Attributes:
-        count: how many oscillators; taken from ``graph`` or an array of frequencies where there is one.
-        coupling: K, any finite number.
-        frequencies: ω, a distribution or an array ``[N]``.
+        count: number of oscillators N (default: that of ``graph`` or of an array of frequencies).
+        coupling: coupling strength K, any finite number.
+        frequencies: natural frequencies ω, a distribution or an array ``[N]``.
         graph: couplings a_ij: a Graph, a NetworkX graph, a SciPy sparse matrix or a full array ``[N, N]``.
-        normalise: ``"none"`` leaves a_ij, ``"degree"`` divides row i by its number of edges, ``"size"`` by N.
-        lag: α, in radians.
-        delay: τ.
-        noise: D, so that a free oscillator spreads with variance 2 D t.
-        inertia: m; 0 is the first-order model.
+        normalise: ``"none"`` keeps a_ij, ``"degree"`` divides row i by its number of edges, ``"size"`` divides by N.
+        lag: phase lag α in radians.
+        delay: delay τ.
+        noise: diffusion D; the phase of an uncoupled oscillator has variance 2 D t.
+        inertia: mass m; 0 for the first-order model.
     """
 
     count: int | None = None
@@ -51,17 +50,15 @@ class Oscillators:
     def __post_init__(self) -> None:
         check_choice("normalise", self.normalise, NORMALISATIONS)
         for name in ("coupling", "lag"):
-            if not math.isfinite(value := getattr(self, name)):
-                raise ValueError(f"{name} must be finite, got {value}")
+            check_finite(name, getattr(self, name))
         for name in ("delay", "noise", "inertia"):
-            if not (math.isfinite(value := getattr(self, name)) and value >= 0):
-                raise ValueError(f"{name} must be finite and not negative, got {value}")
+            check_not_negative(name, getattr(self, name))
         if self.graph is None and self.normalise != "none":
-            raise ValueError(f"normalise={self.normalise!r} needs a graph; all-to-all coupling is divided by N anyway")
+            raise ValueError(f"normalise={self.normalise!r} needs a graph; all-to-all coupling is always divided by N")
         object.__setattr__(self, "network", None if self.graph is None else as_network(self.graph))
-        object.__setattr__(self, "count", self._settle_count())
+        object.__setattr__(self, "count", self._consistent_count())
 
-    def _settle_count(self) -> int:
+    def _consistent_count(self) -> int:
         sizes = {} if self.count is None else {"oscillators": self.count}
         if self.network is not None:
             sizes["nodes of the graph"] = self.network.shape[0]
@@ -72,7 +69,7 @@ class Oscillators:
             object.__setattr__(self, "frequencies", array)
             sizes["frequencies"] = array.size
         if not sizes:
-            raise ValueError("how many oscillators? Give their number, a graph or an array of frequencies")
+            raise ValueError("the number of oscillators is missing; give it, a graph or an array of frequencies")
         if len(set(sizes.values())) > 1:
             raise ValueError("sizes differ: " + ", ".join(f"{size} {name}" for name, size in sizes.items()))
         count = next(iter(sizes.values()))
@@ -88,26 +85,17 @@ class Oscillators:
 
     @property
     def is_classical(self) -> bool:
-        """Whether :func:`~kuramotognn.simulate.stationary_order` speaks of this model."""
-        return (
-            self.network is None
-            and isinstance(self.frequencies, Frequencies)
-            and not any((self.lag, self.delay, self.noise, self.inertia))
-        )
+        """Whether :func:`~kuramotognn.simulate.stationary_order` applies to this model."""
+        drawn = self.network is None and isinstance(self.frequencies, Frequencies)
+        return drawn and not any((self.lag, self.delay, self.noise, self.inertia))
 
     def describe(self) -> dict[str, Any]:
-        """Settings as plain data, for files."""
-        given = not isinstance(self.frequencies, Frequencies)
-        frequencies = "given" if given else {**vars(self.frequencies)}
+        """The settings as plain data."""
+        graph, network = "all to all", self.network
+        if network is not None:
+            edges = np.count_nonzero(network) if isinstance(network, np.ndarray) else network.nnz
+            graph = f"{edges} directed edges"
+        frequencies = dict(vars(self.frequencies)) if isinstance(self.frequencies, Frequencies) else "given"
         names = ("coupling", "normalise", "lag", "delay", "noise", "inertia")
-        graph = "all to all" if self.network is None else f"{_edges(self.network)} directed edges"
-        return {
-            "oscillators": self.size,
-            "graph": graph,
-            "frequencies": frequencies,
-            **{name: getattr(self, name) for name in names},
-        }
-
-
-def _edges(network: Network) -> int:
-    return int(np.count_nonzero(network)) if isinstance(network, np.ndarray) else int(network.nnz)
+        settings = {name: getattr(self, name) for name in names}
+        return {"oscillators": self.size, "graph": graph, "frequencies": frequencies, **settings}

@@ -1,4 +1,4 @@
-"""Who acts on whom: row ``i`` of a network lists the oscillators ``j`` that act on ``i``."""
+"""Networks of couplings: row ``i`` holds the couplings a_ij of oscillator ``i`` to the others ``j``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Network: TypeAlias = "sparse.csr_array[Any] | Array"
 def as_network(graph: Any) -> Network:
     """Couplings from a :class:`~kuramotognn.Graph`, a NetworkX graph, a SciPy sparse matrix or a full array ``[N, N]``.
 
-    A directed NetworkX edge ``(j, i)`` lets ``j`` act on ``i``; its ``weight`` counts. Nodes keep NetworkX's order.
+    A directed NetworkX edge ``(j, i)`` couples ``i`` to ``j`` with its ``weight``. Nodes keep NetworkX's order.
     """
     if isinstance(graph, Graph):
         pattern, size = graph.pattern.to("cpu"), (graph.num_nodes, graph.num_nodes)
@@ -28,23 +28,20 @@ def as_network(graph: Any) -> Network:
         entries: Any = weight, pattern.col.numpy(), pattern.rowptr.numpy()
         return _checked(sparse.csr_array(entries, shape=size, copy=True))
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
-        return _checked(sparse.csr_array(_networkx_matrix(graph).T))
+        import networkx
+
+        if not len(graph):
+            raise ValueError("the graph has no nodes; add some")
+        matrix: Any = networkx.to_scipy_sparse_array(graph, dtype=np.float64, format="csr")
+        return _checked(sparse.csr_array(matrix.T))
     if isinstance(graph, np.ndarray):
         return _checked(np.asarray(graph, dtype=np.float64))
     if sparse.issparse(graph):
-        matrix: Any = graph
+        matrix = graph
         return _checked(sparse.csr_array(matrix, dtype=np.float64, copy=True))
     raise ValueError(
         f"graph must be a Graph, a NetworkX graph, a SciPy sparse matrix or a NumPy array, got {type(graph).__name__}"
     )
-
-
-def _networkx_matrix(graph: Any) -> Any:
-    import networkx  # Whoever has such a graph has NetworkX.
-
-    if not len(graph):
-        raise ValueError("the graph has no nodes; add some")
-    return networkx.to_scipy_sparse_array(graph, dtype=np.float64, format="csr")
 
 
 def _checked(network: Network) -> Network:
@@ -60,7 +57,7 @@ def _checked(network: Network) -> Network:
 
 
 def random_network(count: int, degree: float, rng: np.random.Generator) -> Network:
-    """An undirected Erdős–Rényi graph with ``count * degree / 2`` edges drawn at random; repeated ones count once."""
+    """An undirected Erdős–Rényi graph with ``count * degree / 2`` random edges; repeated edges count once."""
     if not 0 < degree < count:
         raise ValueError(f"the average degree must lie between 0 and the number of oscillators {count}, got {degree}")
     ends = rng.integers(0, count, size=(2, round(count * degree / 2)), dtype=np.int32)
@@ -68,9 +65,9 @@ def random_network(count: int, degree: float, rng: np.random.Generator) -> Netwo
 
 
 def small_world(count: int, neighbours: int, probability: float, rng: np.random.Generator) -> Network:
-    """Watts and Strogatz (1998): a ring of next neighbours, the far end of each edge moved with ``probability``.
+    """Watts and Strogatz (1998): a ring of nearest neighbours; each edge is rewired with ``probability``.
 
-    An edge that is moved onto another one counts once.
+    Repeated edges count once.
     """
     if not (0 < neighbours < count and neighbours % 2 == 0):
         raise ValueError(f"small-world needs an even number of neighbours between 2 and {count - 1}, got {neighbours}")
@@ -84,47 +81,48 @@ def small_world(count: int, neighbours: int, probability: float, rng: np.random.
 
 
 def _undirected(ends: Array, count: int) -> Network:
-    row, col = np.concatenate([ends[0], ends[1]]), np.concatenate([ends[1], ends[0]])
+    row, col = np.concatenate([ends, ends[::-1]], axis=1)
     network = sparse.coo_array((np.ones(row.size), (row, col)), shape=(count, count)).tocsr()
     network.data[:] = 1
     return network
 
 
-def parse_network(text: str, count: int | None, seed: int, *, directed: bool = False) -> Network:
-    """What ``--graph`` means: ``random:DEGREE``, ``small-world:NEIGHBOURS:PROBABILITY`` or a file.
+GENERATORS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "random": (random_network, (float,), "random:DEGREE"),
+    "small-world": (small_world, (int, float), "small-world:NEIGHBOURS:PROBABILITY"),
+}
+"""Random networks by name: the function, the types of its numbers, and how they are written."""
 
-    Files: ``.csv`` with columns source, target and, if any, weight, nodes numbered from 0; ``.npz`` by
-    ``scipy.sparse.save_npz`` or ``.npy`` with a full matrix, both with the acted-on oscillator as row.
+
+def parse_network(text: str, count: int | None, seed: int, *, directed: bool = False) -> Network:
+    """The network of ``--graph``: ``random:DEGREE``, ``small-world:NEIGHBOURS:PROBABILITY`` or a file.
+
+    Files: ``.csv`` with the columns source, target and optionally weight, nodes numbered from 0; ``.npz`` of
+    ``scipy.sparse.save_npz``, or ``.npy`` with a full matrix, both with entries a_ij in row i.
     """
     kind, *numbers = text.split(":")
-    forms = {"random": "random:DEGREE", "small-world": "small-world:NEIGHBOURS:PROBABILITY"}
-    if kind in forms and not Path(text).exists():
+    if kind in GENERATORS and not Path(text).exists():
+        generate, types, form = GENERATORS[kind]
         if count is None:
             raise ValueError(f"--graph {text} needs --oscillators, the number of nodes")
-        rng = np.random.default_rng([seed, 1])  # Another stream than that of phases and frequencies.
         try:
-            if kind == "random":
-                (degree,) = numbers
-                return random_network(count, float(degree), rng)
-            neighbours, probability = numbers
-            sizes = int(neighbours), float(probability)
-        except ValueError as error:
-            if "must" in str(error):
-                raise
-            raise ValueError(f"--graph {text!r} is not of the form {forms[kind]}") from None
-        return small_world(count, *sizes, rng)
+            sizes = [number(word) for number, word in zip(types, numbers, strict=True)]
+        except ValueError:
+            raise ValueError(f"--graph {text!r} is not of the form {form}") from None
+        rng = np.random.default_rng([seed, 1])  # Not the stream of phases and frequencies.
+        network: Network = generate(count, *sizes, rng)
+        return network
     network = read_network(Path(text), count, directed=directed)
     if count is not None and network.shape[0] != count:
-        raise ValueError(f"{text} has {network.shape[0]} nodes, but --oscillators says {count}; leave it out")
+        raise ValueError(f"{text} has {network.shape[0]} nodes, but --oscillators is {count}; leave it out")
     return network
 
 
 def read_network(path: Path, count: int | None = None, *, directed: bool = False) -> Network:
-    """A network from a file; see :func:`parse_network`."""
+    """Read a network from a file; see :func:`parse_network`."""
     if not path.is_file():
-        raise ValueError(
-            f"graph {str(path)!r} is neither a file nor random:DEGREE nor small-world:NEIGHBOURS:PROBABILITY"
-        )
+        forms = " nor ".join(form for *_, form in GENERATORS.values())
+        raise ValueError(f"graph {str(path)!r} is neither a file nor {forms}")
     if path.suffix == ".csv":
         return _read_edges(path, count, directed)
     if path.suffix not in (".npy", ".npz"):
@@ -149,13 +147,14 @@ def _read_edges(path: Path, count: int | None, directed: bool) -> Network:
     if (outside := np.flatnonzero(((ends < 0) | (ends >= size)).any(axis=0))).size:
         source, target = ends[:, outside[0]]
         raise ValueError(
-            f"{path} row {outside[0] + 2}: edge {source} -> {target} leaves the {size} oscillators, numbered from 0"
+            f"{path} row {outside[0] + 2}: edge {source} -> {target} is not between the {size} oscillators; number "
+            "them from 0"
         )
-    row, col = ends[1], ends[0]
+    col, row = ends
     if not directed:
-        loops = row == col
-        row, col = np.concatenate([ends[1], ends[0][~loops]]), np.concatenate([ends[0], ends[1][~loops]])
-        weight = np.concatenate([weight, weight[~loops]])
+        different = row != col
+        col, row = np.concatenate([ends, ends[::-1, different]], axis=1)
+        weight = np.concatenate([weight, weight[different]])
     network = as_network(sparse.coo_array((weight, (row, col)), shape=(size, size)))
     if "weight" not in table.columns and not isinstance(network, np.ndarray):
         network.data[:] = 1  # A repeated edge counts once.
@@ -166,6 +165,6 @@ def _numbers(table: pl.DataFrame, name: str, path: Path, kind: type[pl.Int64 | p
     column = table[name].cast(kind, strict=False)
     if column.null_count():
         row = int(column.is_null().arg_max() or 0)
-        what = "a node number" if kind is pl.Int64 else "a number"
-        raise ValueError(f"{path} row {row + 2}: {name} {table[name][row]!r} is not {what}; number nodes from 0")
+        what = "a node number; number nodes from 0" if kind is pl.Int64 else "a number; correct it"
+        raise ValueError(f"{path} row {row + 2}: {name} {table[name][row]!r} is not {what}")
     return column.to_numpy()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,15 +11,12 @@ from typing import Any
 import numpy as np
 
 from kuramotognn.checks import check_choice, check_positive
-from kuramotognn.kernels.cpu import oscillators as kernels
-from kuramotognn.kernels.cpu.lanes import rows, unit
-from kuramotognn.kernels.cpu.team import thread_count
-from kuramotognn.kernels.cpu.workspace import workspace
+from kuramotognn.errors import SolverError
+from kuramotognn.simulate import kernels
 from kuramotognn.simulate.arrays import Array
-from kuramotognn.simulate.frequencies import Frequencies
 from kuramotognn.simulate.model import Oscillators
+from kuramotognn.simulate.natural_frequencies import Frequencies
 from kuramotognn.simulate.result import Simulation
-from kuramotognn.solve import SolverError
 
 METHODS = {
     "euler": ([0.0], [1.0]),
@@ -179,15 +175,29 @@ class _Engine:
         seed: int,
     ) -> None:
         self.model, self.clock, self.method, self.real, self.n = model, clock, method, real, model.size
-        self.lanes = unit(real)
+        self.lanes = kernels.lanes(real)
         self.tiles = -(-self.n // self.lanes)
-        self.interaction = self._interaction()
-        reach, weights = (np.array(part) for part in METHODS[method])
-        diffusion = math.sqrt(2 * model.noise * clock.step)
-        self.stepping = kernels.Stepping(clock.step, reach, weights, clock.delay, diffusion, model.inertia)
-        self.block = max(1, BLOCK[self.interaction.kind] // self.lanes)
+        self.reach, self.weights = (np.array(part) for part in METHODS[method])
+        interaction = self._interaction()
+        self.kind = interaction["kind"]
+        self.block = max(1, BLOCK[self.kind] // self.lanes)
         self.blocks = -(-self.tiles // self.block)
         self.state = self._state(frequencies, phases, velocities)
+        self.kernels = kernels.OscillatorKernels(
+            stages=self.weights.size,
+            delay=clock.delay,
+            tiles=self.tiles,
+            block=self.block,
+            blocks=self.blocks,
+            step=clock.step,
+            kick=math.sqrt(2 * model.noise * clock.step),
+            inertia=model.inertia,
+            is_double=real is np.float64,
+            reach=self.reach,
+            weights=self.weights,
+            **interaction,
+            **self.state,
+        )
         self._set_history(history)
         self.frequencies = frequencies
         self.noise = [np.random.Generator(np.random.SFC64(s)) for s in self._noise_seeds(seed)]
@@ -195,84 +205,88 @@ class _Engine:
     @property
     def phase(self) -> Array:
         """The phases as numbers, those of the padding too."""
-        return self.state.phase.view(self.real)
+        phase: Array = self.state["phase"]
+        return phase
 
     @property
     def at_once(self) -> int:
         """Samples between two visits of Python."""
-        room = UNSEEN // (16 * self.blocks * self.stepping.weights.size)
+        room = UNSEEN // (16 * self.blocks * self.weights.size)
         return max(1, min(int(AT_ONCE / self.clock.step), room) // self.clock.every)
 
     def _noise_seeds(self, seed: int) -> list[np.random.SeedSequence]:
         """A stream for each block: the numbers do not depend on which thread draws them."""
         return np.random.SeedSequence([seed, 2]).spawn(self.blocks) if self.model.noise else []
 
-    def _tiled(self, values: Array | float | None) -> Array:
-        """``[T]`` rows with zeros behind the last oscillator; none for None."""
-        tiled: Array = workspace.zeros((0 if values is None else self.tiles * self.lanes,), self.real)
-        tiled[: self.n] = 0.0 if values is None else values
-        return rows(tiled, self.lanes)
+    def _tiled(self, values: Array | float) -> Array:
+        """As many numbers as fill all tiles, zeros behind the last oscillator."""
+        tiled = kernels.zeros((self.tiles * self.lanes,), self.real)
+        tiled[: self.n] = values
+        return tiled
 
-    def _interaction(self) -> kernels.Interaction:
+    def _interaction(self) -> dict[str, Any]:
+        """Where the torque of the others comes from."""
         network, coupling = self.model.network, self.model.coupling
-        scale = matrix = self._tiled(None)
-        rowptr, place, weight = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, self.real)
-        kind = kernels.MEAN_FIELD
+        fields: dict[str, Any] = {"kind": kernels.MEAN_FIELD}
         if network is None or self.model.normalise == "size":
             coupling /= self.n
         if isinstance(network, np.ndarray):
-            kind, degrees = kernels.DENSE, np.count_nonzero(network, axis=1)
-            size = self.tiles * self.lanes
-            matrix = workspace.zeros((size, size), self.real)
+            size, degrees = self.tiles * self.lanes, np.count_nonzero(network, axis=1)
+            matrix = kernels.zeros((size, size), self.real)
             matrix[: self.n, : self.n] = network
-            matrix = rows(matrix, self.lanes)
+            fields |= {"kind": kernels.DENSE, "matrix": matrix}
         elif network is not None:
-            kind, degrees = kernels.SPARSE, np.diff(network.indptr)
-            rowptr = np.full(self.tiles * self.lanes + 1, network.nnz)
+            degrees = np.diff(network.indptr)
+            rowptr = np.full(self.tiles * self.lanes + 1, network.nnz, np.int64)
             rowptr[: self.n + 1] = network.indptr
             place = (network.indices + network.indices // self.lanes * self.lanes).astype(np.int32)
+            fields |= {"kind": kernels.SPARSE, "rowptr": rowptr, "place": place, "entries": network.nnz}
             if (network.data != 1).any():
-                weight = network.data.astype(self.real)
+                fields["weight"] = network.data.astype(self.real)
         if self.model.normalise == "degree":
-            scale = self._tiled(1 / np.maximum(degrees, 1))
-        cosine, sine = coupling * math.cos(self.model.lag), coupling * math.sin(self.model.lag)
-        return kernels.Interaction(kind, cosine, sine, scale, rowptr, place, weight, matrix)
+            fields["scale"] = self._tiled(1 / np.maximum(degrees, 1))
+        return fields | {"cosine": coupling * math.cos(self.model.lag), "sine": coupling * math.sin(self.model.lag)}
 
-    def _state(self, frequencies: Array, phases: Array, velocities: Array | None) -> kernels.State:
-        stages = self.stepping.weights.size
+    def _state(self, frequencies: Array, phases: Array, velocities: Array | None) -> dict[str, Any]:
+        """Everything that changes, and the frequencies."""
+        stages = self.weights.size
         # A stage of each step of the delay, the stage at hand and the one being written.
         ring = self.clock.delay * stages + 2
         # Sums are also kept for the samples that Python has not looked at yet.
         unseen = self.at_once * self.clock.every if self.at_once > 1 else 0
-        sampled = max(self.clock.delay, unseen) * stages + 2
-        kept = 1 if self.interaction.kind == kernels.MEAN_FIELD else ring
+        summed = max(self.clock.delay, unseen) * stages + 2
+        kept = 1 if self.kind == kernels.MEAN_FIELD else ring
         width = 2 * self.tiles * self.lanes
         if (size := kept * width * np.dtype(self.real).itemsize) > MEMORY:
             raise ValueError(
                 f"the past of {self.n} oscillators over a delay of {self.clock.delay} steps takes {size / 1e9:.0f} GB, "
                 f"more than {MEMORY / 1e9:.0f} GB; choose a longer step, method 'euler' or float32"
             )
-        velocity = (frequencies if velocities is None else velocities) if self.model.inertia else None
-        return kernels.State(
-            self._tiled(phases),
-            self._tiled(frequencies),
-            self._tiled(0.0 if stages > 1 else None),
-            self._tiled(velocity),
-            self._tiled(velocity),
-            self._tiled(None if velocity is None else 0.0),
-            workspace.zeros((kept * width,), self.real),
-            np.zeros((sampled, self.blocks, 2)),
-            self._tiled(1.0)[-1:].copy(),
-        )
+        fields: dict[str, Any] = {
+            "kept": kept,
+            "summed": summed,
+            "phase": self._tiled(phases),
+            "frequency": self._tiled(frequencies),
+            "features": kernels.zeros((kept * width,), self.real),
+            "sums": np.zeros((summed, self.blocks, 2)),
+            "live": self._tiled(1.0)[-self.lanes :],
+        }
+        if stages > 1:
+            fields["slope"] = self._tiled(0.0)
+        if self.model.inertia:
+            start = frequencies if velocities is None else velocities
+            fields |= {name: self._tiled(start) for name in ("velocity", "stage_velocity")}
+            fields["velocity_slope"] = self._tiled(0.0)
+        return fields
 
     def _set_history(self, history: str) -> None:
         """The stages of the past; stage j of a step lies reach[j - 1] of a step behind its start."""
-        reach, stages = self.stepping.reach, self.stepping.weights.size
-        kernels.wrap(self.phase, np.zeros(self.phase.size))
+        stages = self.weights.size
+        self.kernels.wrap(np.zeros(self.phase.size))
         for slot in range(-self.clock.delay * stages, 1):
             step, stage = divmod(slot, stages)
-            when = self.clock.step * (step + (reach[stage - 1] if stage else 0.0))
-            kernels.set_pairs(slot, self.block, when if history == "uncoupled" else 0.0, self.state)
+            when = self.clock.step * (step + (self.reach[stage - 1] if stage else 0.0))
+            self.kernels.begin(slot, when if history == "uncoupled" else 0.0)
 
     def run(
         self, *, samples_from: float, keep_phases: bool, on_sample: Callable[[int, int], None] | None, seed: int
@@ -293,7 +307,7 @@ class _Engine:
             if last == first:
                 turns[:], begin = 0, flat.copy()
             self._advance(last * clock.every, (sample - last) * clock.every)
-            kernels.wrap(flat, turns)
+            self.kernels.wrap(turns)
             order[last + 1 : sample + 1] = [self._order(k * clock.every) for k in range(last + 1, sample + 1)]
             if not np.isfinite(order[sample]):
                 raise SolverError(
@@ -305,7 +319,7 @@ class _Engine:
                 on_sample(sample, clock.samples)
         span = clock.times[-1] - clock.times[first]
         travelled = (flat.astype(np.float64) - begin + 2 * math.pi * turns)[: self.n]
-        velocity = self.state.velocity.view(self.real)[: self.n].copy() if self.model.inertia else None
+        velocity = self.state["velocity"][: self.n].copy() if self.model.inertia else None
         return Simulation(
             times=clock.times,
             order=np.abs(order),
@@ -322,47 +336,22 @@ class _Engine:
 
     def _order(self, step: int) -> complex:
         """r e^{iψ} after so many steps."""
-        sums = self.state.sums[step * self.stepping.weights.size % self.state.sums.shape[0]].sum(axis=0)
+        sums = self.state["sums"][step * self.weights.size % self.state["summed"]].sum(axis=0)
         return complex(sums[1], sums[0]) / self.n
 
     def _advance(self, first: int, steps: int) -> None:
         """Make the steps, with as many drawn ahead at once as a buffer of noise holds."""
         if not self.noise:
-            self._team(first, steps, self._tiled(None))
+            self.kernels.advance(first, steps, None)
             return
         ahead = max(1, NOISE_AT_ONCE // self.n)
         for start in range(first, first + steps, ahead):
             count = min(ahead, first + steps - start)
-            self._team(start, count, self._draw(count))
+            self.kernels.advance(start, count, self._draw(count))
 
     def _draw(self, steps: int) -> Array:
-        noise = np.empty((steps, self.tiles, self.lanes), self.real)
+        noise = kernels.zeros((steps, self.tiles, self.lanes), self.real)
         for number, stream in enumerate(self.noise):
             part = noise[:, number * self.block : (number + 1) * self.block]
             part[:] = stream.standard_normal(part.shape, dtype=self.real)
-        return rows(noise, self.lanes)
-
-    def _team(self, first: int, steps: int, noise: Array) -> None:
-        """The same steps on every thread, each for its blocks. Threads of our own: all must run for any to go on."""
-        bounds = self._shares()
-        threads, counter = len(bounds) - 1, np.zeros(1, np.int64)
-        shared = (self.block, threads, counter, self.interaction, self.stepping, self.state, noise)
-
-        def work(number: int) -> None:
-            kernels.integrate_share(first, steps, (bounds[number], bounds[number + 1]), *shared)
-
-        others = [threading.Thread(target=work, args=(number,)) for number in range(1, threads)]
-        for other in others:
-            other.start()
-        work(0)
-        for other in others:
-            other.join()
-
-    def _shares(self) -> list[int]:
-        """Ranges of blocks with about the same number of oscillators and edges."""
-        threads = max(1, min(thread_count(), self.blocks))
-        work = np.arange(self.blocks + 1, dtype=np.float64)
-        if self.interaction.kind == kernels.SPARSE:
-            rows = np.minimum(np.arange(self.blocks + 1) * self.block * self.lanes, self.n)
-            work = self.interaction.rowptr[rows] + 4.0 * rows
-        return [int(place) for place in np.searchsorted(work, np.linspace(0, work[-1], threads + 1))]
+        return noise

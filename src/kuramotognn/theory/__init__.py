@@ -1,4 +1,4 @@
-"""The paper's statements as experiments one can run: each with its place, a tolerance, and counter-examples."""
+"""Numerical checks of the paper's statements, with tolerances and counter-examples."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 from kuramotognn.checks import check_choice
 from kuramotognn.kernels import use_backend
 from kuramotognn.theory import (
-    frequencies,
+    frequency_synchronisation,
     gradient_bound,
     growth,
     linearisation,
     local_order,
-    phases,
+    phase_synchronisation,
     vanishing_gradients,
 )
-from kuramotognn.theory.base import Check, Finding, Statement
+from kuramotognn.theory.statement import Check, Finding, Statement
 
 __all__ = ["STATEMENTS", "Check", "Examined", "Finding", "Statement", "examine"]
 
@@ -27,8 +27,8 @@ STATEMENTS: dict[str, Statement] = {
     module.STATEMENT.name: module.STATEMENT
     for module in (
         linearisation,
-        phases,
-        frequencies,
+        phase_synchronisation,
+        frequency_synchronisation,
         gradient_bound,
         vanishing_gradients,
         local_order,
@@ -39,7 +39,7 @@ STATEMENTS: dict[str, Statement] = {
 
 @dataclass(frozen=True)
 class Examined:
-    """A statement and what running it gave."""
+    """A statement and the result of its experiment."""
 
     statement: Statement
     finding: Finding
@@ -47,7 +47,7 @@ class Examined:
 
     @property
     def expected(self) -> bool:
-        """Whether everything that should hold does, and everything known to fail as written does fail."""
+        """Whether all checks have the expected outcome."""
         return all(check.expected for check in self.finding.checks)
 
     def as_dict(self) -> dict[str, Any]:
@@ -65,14 +65,14 @@ class Examined:
 
 
 def statements(names: Sequence[str] = ()) -> list[Statement]:
-    """The statements of these names, or all."""
+    """The statements with these names, or all."""
     for name in names:
         check_choice("statement", name, STATEMENTS)
     return [STATEMENTS[name] for name in names or STATEMENTS]
 
 
 def examine(statement: Statement) -> Examined:
-    """Run a statement's experiment, in float64 and with the kernels that read like the equations."""
+    """Run the experiment of a statement with the reference kernels."""
     start = time.perf_counter()
     with use_backend("torch"):
         finding = statement.run()

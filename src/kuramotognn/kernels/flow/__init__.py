@@ -1,0 +1,1 @@
+"""Coupled systems: one right-hand side, and whole integrations with fixed steps."""

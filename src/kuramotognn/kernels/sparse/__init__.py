@@ -1,0 +1,1 @@
+"""Products of a sparse matrix whose values change and whose pattern stays."""

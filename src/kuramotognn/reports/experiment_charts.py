@@ -1,0 +1,75 @@
+"""The figures of an experiment, from its tables and records."""
+
+from __future__ import annotations
+
+from math import nan
+
+from kuramotognn.plots.charts import Series, curve_panels, heat_map, line_chart
+from kuramotognn.reports.published import title
+from kuramotognn.reports.result_tables import Entry, ExperimentResult, Grid
+from kuramotognn.sweeps.records import Record
+
+CURVES = {
+    "order": "order parameter r",
+    "phase-energy": "phase energy U",
+    "dirichlet": "Dirichlet energy",
+    "pairwise-distance": "mean distance of two nodes",
+}
+
+
+def charts(result: ExperimentResult) -> list[tuple[str, str]]:
+    """The figures of an experiment: a caption and an SVG element each."""
+    kind = result.experiment.figure
+    if kind == "trajectory":
+        return _trajectories(result)
+    draw = {"lines": _lines, "heat-map": _heat_map}.get(str(kind))
+    drawn = [grid for grid in result.grids if any(entry.summary for entry in grid.entries)]
+    return [(grid.heading or grid.experiment.title, draw(grid)) for grid in drawn] if draw else []
+
+
+def _lines(grid: Grid) -> str:
+    axis = grid.experiment.columns
+
+    def place(entry: Entry) -> float:
+        return float(entry.place.value(axis))
+
+    series = []
+    for name, row in grid.rows:
+        seen = [(place(entry), entry.summary) for entry in row if entry.summary]
+        paper = [(place(entry), entry.paper.mean) for entry in row if entry.paper]
+        points, band = [(x, s.mean) for x, s in seen], [(s.low, s.high) for _, s in seen]
+        series.append(Series(name, points, band, paper))
+    ticks = [place(entry) for entry in grid.rows[0][1]]
+    label = {"labels": "labels per class"}.get(axis, axis)
+    return line_chart(series, ticks, label, "test accuracy, %", _salt(grid))
+
+
+def _heat_map(grid: Grid) -> str:
+    """The means as a map, ours on the left and the paper's on the right where it has them."""
+    panels = {"ours": [[entry.summary.mean if entry.summary else nan for entry in row] for _, row in grid.rows]}
+    if grid.has_paper:
+        panels["the paper"] = [[entry.paper.mean if entry.paper else nan for entry in row] for _, row in grid.rows]
+    rows, columns = ([name.split("= ")[-1] for name in names] for names in (dict(grid.rows), grid.columns))
+    return heat_map(panels, rows, columns, (grid.experiment.columns, grid.experiment.rows), _salt(grid))
+
+
+def _trajectories(result: ExperimentResult) -> list[tuple[str, str]]:
+    """The curves along the flow, a panel for each quantity and a line for each model."""
+    groups: dict[str, dict[str, Record]] = {}
+    for record in result.records:
+        if "curves" in record.get("result", {}):
+            models = groups.setdefault(record["config"]["dataset"], {})
+            models.setdefault(title(record["config"]["model"]["name"]), record["result"])
+    found = []
+    for dataset, models in groups.items():
+        panels = {
+            label: {model: (result["times"], result["curves"][name]) for model, result in models.items()}
+            for name, label in CURVES.items()
+        }
+        picture = curve_panels(panels, CURVES["order"], f"{result.experiment.name} {dataset}")
+        found.append((f"{dataset}, trained models", picture))
+    return found
+
+
+def _salt(grid: Grid) -> str:
+    return f"{grid.experiment.name} {grid.heading}"

@@ -1,0 +1,1 @@
+"""One configuration over several splits: folders, checkpoints, provenance."""

@@ -1,0 +1,118 @@
+"""The data of a run, ready for models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from kuramotognn.checkpoints import CheckpointFolder
+from kuramotognn.config.tree import Config
+from kuramotognn.data import ColumnEncoder, Columns, GraphSummary, NodeDataset, Split
+from kuramotognn.features import Features, check_features, compact_features, normalise_features, scale_features
+from kuramotognn.graph import Graph
+from kuramotognn.kernels import use_backend
+from kuramotognn.runs.provenance import backend
+from kuramotognn.train_result import EpochMetrics, TrainResult
+from kuramotognn.training import fit, predict
+from kuramotognn.typing import Labels, Logits
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The data of a run: features, graph and labels on the run's device.
+
+    Where features are fitted to training nodes (columns of a table, standardised numbers) :meth:`for_split` gives those
+    of a split.
+    """
+
+    config: Config
+    dataset: NodeDataset
+    x: Features
+    graph: Graph
+    y: Labels
+    encoder: ColumnEncoder | None = None
+
+    @staticmethod
+    def from_config(config: Config, on_read: Callable[[GraphSummary], None] | None = None) -> Task:
+        """Load and prepare the data; ``on_read`` is called with a summary of the user's files."""
+        dataset = config.data.load(config.dataset, on_read)
+        return Task.of(config, dataset.largest_component() if config.data.largest_component else dataset)
+
+    @staticmethod
+    def of(config: Config, dataset: NodeDataset) -> Task:
+        """Prepare a data set that was loaded."""
+        check_features(dataset.x)
+        edges = dataset.edge_index.flip(0) if config.data.reverse_edges else dataset.edge_index
+        graph = Graph.from_edge_index(edges, dataset.num_nodes, dataset.edge_weight, self_loops=config.data.self_loops)
+        task = Task(config, dataset, dataset.x, graph.to(config.device), dataset.y.to(config.device))
+        return task._with_features(dataset.x)
+
+    def for_split(self, number: int) -> Task:
+        """The task with features that are fitted to the training nodes of a split, where features are fitted at all."""
+        standardise = self.config.data.normalisation == "standardise"
+        if self.dataset.columns is None and not standardise:
+            return self
+        return self.encoded(ColumnEncoder.fit(self._columns(), self.split(number).train, standardise=standardise))
+
+    def encoded(self, encoder: ColumnEncoder) -> Task:
+        """The task with the features that an encoder makes."""
+        return replace(self._with_features(encoder.apply(self._columns())), encoder=encoder)
+
+    def unseen(self) -> list[str]:
+        """A sentence for each column with categories that no training node has."""
+        return self.encoder.unseen(self._columns()) if self.encoder else []
+
+    def split(self, number: int) -> Split:
+        """Split ``number`` of the run's protocol."""
+        return self.config.data.split(self.dataset, number)
+
+    def model(self) -> nn.Module:
+        """The run's model, initialised from its seed; the global generator is left as it was."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.config.seed)
+            model = self.config.model.build(self.x.shape[1], self.dataset.num_classes, self.config.solver)
+        return model.to(self.config.device)
+
+    def fit(
+        self,
+        model: nn.Module,
+        split: Split,
+        *,
+        checkpoints: CheckpointFolder | None = None,
+        on_epoch: Callable[[EpochMetrics], None] | None = None,
+    ) -> TrainResult:
+        """Train ``model`` on ``split`` with the run's settings and kernels."""
+        config = self.config
+        with use_backend(config.backend):
+            return fit(
+                model,
+                self.x,
+                self.graph,
+                self.y,
+                split,
+                config=config.training,
+                seed=config.seed,
+                checkpoints=checkpoints,
+                on_epoch=on_epoch,
+            )
+
+    @property
+    def backend(self) -> str:
+        """The kernels that the run uses: ``fused`` or ``torch``."""
+        return backend(self.config)
+
+    def predict(self, model: nn.Module, time: float | None = None) -> Logits:
+        """Logits of every node with the run's kernels; see :func:`kuramotognn.predict`."""
+        with use_backend(self.config.backend):
+            return predict(model, self.x, self.graph, time=time)
+
+    def _columns(self) -> Columns:
+        return self.dataset.columns or Columns.of_features(self.dataset.x)
+
+    def _with_features(self, x: Features) -> Task:
+        how = self.config.data.normalisation
+        x = scale_features(x if how == "standardise" else normalise_features(x, how), self.config.data.scale)
+        return replace(self, x=compact_features(x).to(self.config.device))

@@ -1,0 +1,1 @@
+"""Many configurations: experiments, cases, worker processes, Ray, and the search for settings."""

@@ -1,0 +1,140 @@
+"""Cells of a sweep: one configuration on one split with one seed, and the file that keeps its result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from kuramotognn.atomic_write import write_atomically
+from kuramotognn.config.resolve import ConfigError
+from kuramotognn.config.tree import Config
+from kuramotognn.data.errors import DataError
+from kuramotognn.errors import SolverError
+from kuramotognn.runs.provenance import backend, provenance
+from kuramotognn.sweeps.outcomes import OUTCOMES, Outcome
+
+#: Part of every hash: raise it when the same settings begin to mean another number.
+RESULT_FORMAT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Settings that are measured on several splits and seeds; which ones is not part of it."""
+
+    config: Config
+    outcome: Outcome = "accuracy"
+
+    @cached_property
+    def digest(self) -> str:
+        """Names everything that decides the numbers, apart from split and seed."""
+        settings = self.config.model_dump(mode="json", exclude={"splits", "first_split", "seed"})
+        text = json.dumps({"format": RESULT_FORMAT, "outcome": self.outcome, **settings}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def cells(self, splits: int, seeds: int) -> list[Cell]:
+        """Splits from 0, each with seeds from 0."""
+        return [Cell(self, split, seed) for split in range(splits) for seed in range(seeds)]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A case on one split with one seed."""
+
+    case: Case
+    split: int
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """The path of the result in a folder of results, without its ending."""
+        config = self.case.config
+        folder = f"{self.case.outcome}/{config.dataset}/{Path(config.model.name).name}"
+        return f"{folder}/{self.case.digest}-{self.split}-{self.seed}"
+
+    @property
+    def config(self) -> Config:
+        """Settings of this cell alone."""
+        return self.case.config.model_copy(update={"splits": 1, "first_split": self.split, "seed": self.seed})
+
+    def path(self, folder: Path) -> Path:
+        """The result file."""
+        return folder / f"{self.name}.json"
+
+    def problem_path(self, folder: Path) -> Path:
+        """A file that says why the cell was given up for now; it is no result."""
+        return folder / f"{self.name}.problem"
+
+    def perform(self) -> dict[str, Any]:
+        """Measure, and return the record to keep; a failure of the settings is recorded with its reason.
+
+        Raises:
+            OSError: the machine failed, not the settings: data that cannot be read, memory that ran out.
+        """
+        try:
+            return self._record() | {"result": OUTCOMES[self.case.outcome](self.config)}
+        except (DataError, MemoryError) as error:
+            raise OSError(f"{error}" or "memory ran out") from error
+        except (SolverError, ValueError, RuntimeError) as error:
+            if "memory" in str(error):  # What torch and CUDA say; neither has a class of its own for the CPU.
+                raise OSError(str(error)) from error
+            return self.failure(f"{type(error).__name__}: {error}".strip(": "))
+
+    def failure(self, reason: str) -> dict[str, Any]:
+        """The record of a cell whose settings failed."""
+        return self._record() | {"failed": reason}
+
+    def _record(self) -> dict[str, Any]:
+        return {
+            "format": RESULT_FORMAT,
+            "case": self.case.digest,
+            "outcome": self.case.outcome,
+            "split": self.split,
+            "seed": self.seed,
+            "config": self.config.model_dump(mode="json"),
+            "backend": backend(self.config),
+            "provenance": _provenance(),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+
+
+_provenance = cache(provenance)  # It runs git, and the code of a process does not change.
+
+
+def give_up(cell: Cell, folder: Path, reason: str) -> None:
+    """Say why a cell has no result for now."""
+    path = cell.problem_path(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(reason, encoding="utf-8")
+
+
+def store(record: dict[str, Any], path: Path) -> None:
+    """Write a record atomically."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(record) + "\n")
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a record."""
+    return parse_record(path.read_bytes(), str(path))
+
+
+def parse_record(content: bytes, place: str) -> dict[str, Any]:
+    """A record from its JSON."""
+    try:
+        record = json.loads(content)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{place!r} is not a result file: {error}; remove it to have it made again") from error
+    kinds = {"split": int, "seed": int, "case": str, "outcome": str, "config": dict, "result": dict, "failed": str}
+    known = isinstance(record, dict) and {"format", "case", "config", "outcome", "split", "seed"} <= record.keys()
+    if not known or not {"result", "failed"} & record.keys():
+        raise ConfigError(f"{place!r} is not a result file; remove it to have it made again")
+    for name, kind in kinds.items():
+        if not isinstance(record.get(name, kind()), kind):
+            raise ConfigError(f"{place!r} is not a result file: {name} is {record[name]!r}; remove it to run it again")
+    checked: dict[str, Any] = record
+    return checked

@@ -1,0 +1,167 @@
+import inspect
+import math
+import tomllib
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+from kuramotognn.config.resolve import ConfigError, flatten, parse, read_toml, recommended, resolve
+from kuramotognn.config.search_spaces import Choice, search_space
+from kuramotognn.config.tree import Config
+from kuramotognn.data import DATASETS
+from kuramotognn.models.registry import MODELS
+
+
+def test_flag_beats_file_beats_recommended_beats_default() -> None:
+    advice = recommended("cora", "kuramotognn")
+    assert "time" in advice["model"]
+    plain = resolve({})
+    assert plain.config.model.time == advice["model"]["time"]
+    assert plain.sources["model.time"] == "recommended"
+    assert plain.sources["seed"] == "default"
+    file = {"model": {"time": 3.0}, "seed": 4}
+    from_file = resolve({}, file)
+    assert (from_file.config.model.time, from_file.sources["model.time"]) == (3.0, "file")
+    both = resolve({"model": {"time": 5.0}}, file)
+    assert (both.config.model.time, both.sources["model.time"]) == (5.0, "flag")
+    assert (both.config.seed, both.sources["seed"]) == (4, "file")
+
+
+def test_a_step_size_and_a_number_of_steps_replace_each_other() -> None:
+    assert recommended("cora", "kuramotognn")["solver"]["step_size"]
+    steps = resolve({"solver": {"steps": 7}}).config.solver
+    assert (steps.steps, steps.step_size) == (7, None)
+    adaptive = resolve({"solver": {"method": "dopri5"}}).config.solver
+    assert (adaptive.method, adaptive.steps, adaptive.step_size) == ("dopri5", None, None)
+    fixed = resolve({"solver": {"method": "rk4"}}, {"solver": {"method": "dopri5", "rtol": 1e-3}}).config.solver
+    assert (fixed.method, fixed.rtol, fixed.step_size) == ("rk4", None, None)
+
+
+def test_a_configuration_survives_its_file(tmp_path: Path) -> None:
+    config = resolve({"model": {"phase_range": (0.0, math.pi)}, "training": {"select_time": True}}).config
+    path = tmp_path / "config.toml"
+    path.write_text(config.to_toml(), encoding="utf-8")
+    assert parse(read_toml(path)) == config
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_recommended_settings_build(dataset: str, model: str) -> None:
+    config = resolve({"dataset": dataset, "model": {"name": model}}).config
+    assert config.model.name == model
+    assert isinstance(config.model.build(10, 3, config.solver), nn.Module)
+
+
+PRESETS = [
+    (path.stem, path.parent.name) for path in sorted((Path(inspect.getfile(Config)).parent / "presets").rglob("*.toml"))
+]
+
+
+@pytest.mark.parametrize(("model", "dataset"), PRESETS)
+def test_presets_build_and_are_kept(model: str, dataset: str) -> None:
+    resolved = resolve({"dataset": dataset, "model.name": model, "preset": "as-coded"})
+    assert resolved.config.preset == "as-coded"
+    assert resolved.sources["training.learning_rate"] == "preset"
+    assert isinstance(resolved.config.model.build(10, 3, resolved.config.solver), nn.Module)
+    again = tomllib.loads(resolved.config.to_toml())
+    assert again["preset"] == "as-coded"
+    assert parse(again) == resolved.config
+
+
+def test_unknown_presets_get_a_sentence() -> None:
+    with pytest.raises(ConfigError, match="unknown preset 'as-code'; did you mean 'as-coded'"):
+        resolve({"preset": "as-code"})
+    with pytest.raises(ConfigError, match="as-coded has no settings for gat on cora; for gat it has no data set"):
+        resolve({"preset": "as-coded", "model.name": "gat"})
+
+
+def test_recommended_settings_have_a_model() -> None:
+    """A file of recommended settings that no model reads would be silently without effect."""
+    folder = Path(inspect.getfile(Config)).parent / "recommended"
+    for file in folder.glob("*/*"):
+        assert file.parent.name in DATASETS
+        assert file.stem in MODELS
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_search_space_names_settings_and_valid_values(model: str) -> None:
+    known = dict(flatten(resolve({"model.name": model}).config.model_dump()))
+    space = search_space(MODELS[model], known)
+    assert set(space) <= set(known)
+    for name, where in space.items():
+        for value in where.options if isinstance(where, Choice) else (where.low, where.high):
+            resolve({"model.name": model, name: value})
+
+
+def test_the_model_decides_which_settings_are_recommended() -> None:
+    assert "coupling" in recommended("cora", "kuramotognn")["model"]
+    other = resolve({"model": {"name": "grand-l"}})
+    assert not hasattr(other.config.model, "coupling")
+    assert not hasattr(resolve({}, {"model": {"name": "grand-l", "time": 3.0}}).config.model, "coupling")
+
+
+def test_a_files_table_of_another_model_is_left_out() -> None:
+    file = {"model": {"name": "kuramotognn", "coupling": 2.0, "time": 3.5}, "seed": 7}
+    chosen = resolve({"model": {"name": "grand-l"}}, file)
+    assert (chosen.config.model.name, chosen.config.seed) == ("grand-l", 7)
+    assert chosen.sources["model.time"] != "file"
+    nameless = resolve({"model": {"name": "grand-l"}}, {"model": {"time": 3.5}})
+    assert (nameless.config.model.time, nameless.sources["model.time"]) == (3.5, "file")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"modle": {}}, "unknown setting 'modle'; did you mean 'model'?"),
+        ({"model": {"tme": 1.0}}, "kuramotognn has no setting model.tme; did you mean 'time'?; it has name, hidden_ch"),
+        ({"model": {"name": "grand-l", "coupling": 1.0}}, "grand-l has no setting model.coupling; it has name, hidden"),
+        ({"model": {"name": "gran"}}, "unknown model 'gran'; did you mean 'grand-l'?; known: kuramotognn, "),
+        ({"model": {"name": 3}}, "unknown model '3'"),
+        ({"model": {"name": "grand-l", "time": -1.0}}, "model.time must be positive, got -1.0"),
+        ({"model": {"time": -1.0}}, "model.time must be positive, got -1.0"),
+        ({"model": {"time": 0}}, "model.time must be positive, got 0"),
+        ({"model": {"coupling": 0.0}}, "model.coupling must be positive, got 0.0"),
+        ({"solver": {"step_size": -0.1}}, "solver.step_size must be positive, got -0.1"),
+        ({"model": {"time": "8"}}, "model.time must be a valid number, got '8'"),
+        ({"model": {"dropout": 1.5}}, "model.dropout must be less than 1, got 1.5"),
+        ({"model": {"adjacency": "atention"}}, "got 'atention'; did you mean 'attention'?"),
+        ({"dataset": "coora"}, "unknown dataset 'coora'; did you mean 'cora'?"),
+        ({"model": 3}, "model must be a table of settings ([model] in the file), got 3"),
+        ({"training": {"epochs": 2.5}}, "training.epochs must be a valid integer, got 2.5"),
+    ],
+)
+def test_wrong_settings_get_a_sentence(settings: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse(settings)
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_table_given_as_a_value_gets_a_sentence() -> None:
+    with pytest.raises(
+        ConfigError, match=r"model must be a table of settings \(\[model\] in the file\), got 'kuramotognn'"
+    ):
+        resolve({"model": {"time": 3.0}}, {"model": "kuramotognn"})
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b"time = = 3", "is not TOML"), (b"\xff\xfe\x00", "is not TOML"), (None, "does not exist")],
+)
+def test_files_that_are_not_toml(tmp_path: Path, content: bytes | None, sentence: str) -> None:
+    path = tmp_path / "settings.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=sentence):
+        read_toml(path)
+
+
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is a folder"):
+        read_toml(tmp_path)
+
+
+def test_configurations_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Config().seed = 3  # type: ignore[misc]

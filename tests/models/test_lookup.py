@@ -1,0 +1,127 @@
+"""Models that are not part of the package: from a file, or from an entry point."""
+
+import json
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+import torch
+
+from kuramotognn import Graph, KuramotoGNN
+from kuramotognn.cli import main
+from kuramotognn.config.model_settings import settings_class
+from kuramotognn.kernels import kuramoto_per_edge
+from kuramotognn.models import lookup
+from kuramotognn.models.lookup import find_model
+from tests.conftest import Refused
+from tests.models.test_kuramoto import example
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "own_equation.py"
+MODEL = '''
+import torch
+from torch_geometric.nn import GCNConv
+
+
+class Tiny(torch.nn.Module):
+    """One graph convolution.
+
+    Args:
+        hidden_channels: width of the hidden states.
+        slope: slope of the rectifier for negative numbers.
+    """
+
+    def __init__(self, in_channels: int, hidden_channels: int, out_channels: int, slope: float = 0.1) -> None:
+        super().__init__()
+        self.conv, self.out = GCNConv(in_channels, hidden_channels), torch.nn.Linear(hidden_channels, out_channels)
+        self.slope = slope
+
+    def forward(self, x, edge_index, edge_weight=None):
+        return self.out(torch.nn.functional.leaky_relu(self.conv(x, edge_index, edge_weight), self.slope))
+
+
+class Untyped(torch.nn.Module):
+    def __init__(self, in_channels: int, out_channels: int, depth=3) -> None:
+        super().__init__()
+
+
+NUMBER = 3
+'''
+QUICK = ["--splits", "1", "--training.epochs", "3", "--model.hidden-channels", "8", "--json"]
+
+
+@pytest.fixture
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "mine.py"
+    path.write_text(MODEL)
+    return path
+
+
+def test_the_example_is_short_and_is_its_equation() -> None:
+    assert len(EXAMPLE.read_text().splitlines()) < 30
+    settings = settings_class(f"{EXAMPLE}:SecondHarmonic")
+    field = settings.model_fields["second"]
+    assert (field.default, field.description) == (0.5, "Strength h of the second harmonic.")
+    equation = find_model(f"{EXAMPLE}:SecondHarmonic").equation
+    assert equation is not None
+    data = example()
+    model = KuramotoGNN(5, 8, 3, adjacency="random-walk", coupling=1.5, equation=equation(0.3)).double()
+    graph = Graph.from_edge_index(data.edge_index, 12, dtype=torch.float64)
+    x = torch.randn(12, 8, dtype=torch.float64)
+    a = model.field.adjacency(x, graph)
+    first, second = (kuramoto_per_edge(graph.pattern, a, k * x) for k in (1, 2))
+    torch.testing.assert_close(model.field(x, graph)(0.0, x), x + 1.5 * (first + 0.3 * second))
+
+
+@pytest.mark.parametrize("model", ["example", "file"])
+def test_train_evaluate_and_predict(
+    model: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen, setting = (EXAMPLE, "second") if model == "example" else (file, "slope")
+    monkeypatch.chdir(chosen.parent)
+    name = f"./{chosen.name}:{'SecondHarmonic' if model == 'example' else 'Tiny'}"
+    run = tmp_path / "run"
+    assert main(["train", "--model", name, f"--model.{setting}", "0.2", *QUICK, "--out", str(run)]) == 0
+    used = json.loads(capsys.readouterr().out)["config"]["model"]
+    assert used["name"] == f"{chosen}:{name.split(':')[1]}"
+    assert used[setting] == 0.2
+    monkeypatch.chdir(tmp_path)
+    assert main(["evaluate", str(run), "--json"]) == 0
+    (evaluation,) = json.loads(capsys.readouterr().out)
+    assert evaluation["test_accuracy"] == evaluation["recorded"]["test_accuracy"]
+    assert main(["predict", str(run), "--out", str(tmp_path / "out.csv"), "--quiet"]) == 0
+    assert main(["models", f"{chosen}:{name.split(':')[1]}"]) == 0
+    assert f"--model.{setting}" in capsys.readouterr().out
+
+
+def test_entry_points(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = [EntryPoint("mine", "kuramotognn.models:GCN", "kuramotognn.models")]
+    entries.append(EntryPoint("broken", "kuramotognn.models:Gone", "kuramotognn.models"))
+    monkeypatch.setattr(lookup, "entry_points", lambda group: entries if group == "kuramotognn.models" else [])
+    assert find_model("mine").make.__name__ == "GCN"
+    assert "num_layers" in settings_class("mine").model_fields
+    with pytest.raises(ValueError, match=r"model .broken. of kuramotognn\.models:Gone cannot be loaded"):
+        find_model("broken")
+    with pytest.raises(ValueError, match=r"unknown model 'mime'; did you mean 'mine'\?"):
+        find_model("mime")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("missing.py:A", None, "model file 'missing.py' does not exist"),
+        ("{file}", MODEL, "names no class; write FILE.py:CLASS"),
+        ("{file}:Tyni", MODEL, "has no class 'Tyni'; did you mean 'Tiny'?"),
+        ("{file}:NUMBER", MODEL, "is neither a torch module nor an Equation"),
+        ("{file}:Untyped", MODEL, "parameter 'depth' of Untyped has no type; write it as depth: float = 1.0"),
+        ("{file}:Tiny", "import nowhere", "cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
+        ("{file}:Tiny", "class Tiny(:", "cannot be imported: SyntaxError"),
+        ("{file}:Tiny", "import sys; sys.exit(3)", "cannot be imported: SystemExit"),
+    ],
+)
+def test_models_that_cannot_be_used_get_a_sentence(
+    assert_refused: Refused, tmp_path_factory: pytest.TempPathFactory, name: str, content: str | None, sentence: str
+) -> None:
+    path = tmp_path_factory.mktemp("models") / "wrong.py"
+    if content is not None:
+        path.write_text(content)
+    assert_refused(["train", "--model", name.format(file=path), "--quiet"], sentence)

@@ -1,0 +1,281 @@
+import csv
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from kuramotognn.cli import main
+from kuramotognn.cli.reproduce import _fitting
+from kuramotognn.reports.report import front_page, latex, to_csv, to_html, to_latex, to_markdown, write_report
+from kuramotognn.reports.result_tables import experiment_result
+from kuramotognn.sweeps.catalogue import find_experiment
+from kuramotognn.sweeps.cells import Cell, load
+from kuramotognn.sweeps.records import Records
+from tests.sweeps.invented import INVENTED, invent
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    for name in INVENTED:
+        invent(name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(results: Path) -> Path:
+    return write_report([find_experiment(name) for name in INVENTED], [results], results / "report").page
+
+
+def test_a_number_is_the_mean_over_its_files(results: Path) -> None:
+    experiment = find_experiment("main-accuracy")
+    entry = next(
+        entry
+        for entry in experiment_result(experiment, Records(results)).grids[0].entries
+        if (entry.place.dataset, entry.place.model) == ("cora", "kuramotognn")
+    )
+    (place,) = experiment.places(["cora"], ["kuramotognn"])
+    tests = [100 * load(Cell(place.case(), split).path(results))["result"]["test_accuracy"] for split in range(8)]
+    assert entry.summary is not None
+    assert entry.summary.mean == pytest.approx(np.mean(tests))
+    assert entry.summary.std == pytest.approx(np.std(tests, ddof=1))
+    assert entry.difference == pytest.approx(np.mean(tests) - 85.18)
+    assert entry.within == (entry.summary.low <= 85.18 <= entry.summary.high)
+    assert (entry.runs, entry.failed) == (8, ())
+
+
+def test_seeds_of_a_split_count_once(tmp_path: Path) -> None:
+    """Runs on the same split are not independent: the interval is over splits."""
+    experiment = invent("main-accuracy", tmp_path, splits=2)
+    (place,) = experiment.places(["cora"], ["gat"])
+    case = place.case()
+    first = load(Cell(case, 0).path(tmp_path))
+    for seed, value in ((0, 0.5), (1, 0.7)):
+        record = first | {"seed": seed, "result": first["result"] | {"test_accuracy": value}}
+        Cell(case, 0, seed).path(tmp_path).write_text(json.dumps(record))
+    entry = next(
+        e
+        for e in experiment_result(experiment, Records(tmp_path)).grids[0].entries
+        if (e.place.dataset, e.place.model) == ("cora", "gat")
+    )
+    assert entry.runs == 3
+    assert entry.by_split[0] == pytest.approx(60.0)
+    assert entry.summary is not None
+    assert entry.summary.count == 2
+
+
+def test_a_result_of_another_protocol_is_refused(tmp_path: Path) -> None:
+    experiment = invent("coupling", tmp_path)
+    for path in tmp_path.rglob("*.json"):
+        record = load(path)
+        record["result"]["protocol"] = "random-per-class"
+        path.write_text(json.dumps(record))
+    with pytest.raises(ValueError, match="a result of protocol random-per-class cannot stand in coupling"):
+        experiment_result(experiment, Records(tmp_path))
+
+
+def test_tuning_splits_stay_out(tmp_path: Path) -> None:
+    experiment = invent("coupling", tmp_path)
+    path = next(tmp_path.rglob("*.json"))
+    path.write_text(json.dumps(load(path) | {"split": 1000}))
+    runs = [entry.runs for entry in experiment_result(experiment, Records(tmp_path)).grids[0].entries]
+    assert sorted(runs) == [0] + [1] * 20
+
+
+def make_older(folder: Path, **changes: object) -> None:
+    """Records as a version would have written them that lacked a setting."""
+    for path in folder.rglob("*.json"):
+        record = load(path)
+        del record["config"]["training"]["checkpoint_every"]
+        older = path.with_name(f"older-{path.name}")
+        older.write_text(json.dumps(record | {"case": f"older-{record['case']}"} | changes))
+        path.unlink()
+
+
+def test_records_are_found_again_when_a_setting_has_come_since(tmp_path: Path) -> None:
+    experiment = invent("coupling", tmp_path)
+    make_older(tmp_path)
+    assert all(entry.runs for entry in experiment_result(experiment, Records(tmp_path)).grids[0].entries)
+
+
+def test_records_of_another_format_are_left_alone(tmp_path: Path) -> None:
+    experiment = invent("coupling", tmp_path)
+    make_older(tmp_path, format=0)
+    assert not any(entry.runs for entry in experiment_result(experiment, Records(tmp_path)).grids[0].entries)
+
+
+def test_packed_results_say_the_same(results: Path, tmp_path: Path) -> None:
+    experiment = find_experiment("depth")
+    write_report([experiment], [results], tmp_path / "report", packed=tmp_path / "packed")
+    assert [path.name for path in (tmp_path / "packed").iterdir()] == ["depth.jsonl"]
+    packed, loose = (experiment_result(experiment, Records(folder)) for folder in (tmp_path / "packed", results))
+    assert to_csv(packed) == to_csv(loose)
+
+
+def test_markdown(results: Path) -> None:
+    text = to_markdown(experiment_result(find_experiment("main-accuracy"), Records(results)))
+    row = next(line for line in text.splitlines() if line.startswith("| KuramotoGNN |"))
+    assert re.search(r"\d\d\.\d\d ± \d\.\d\d \(85\.18 ± 1\.30; [+−]\d\.\d\d, (within|outside)\)", row)
+    assert "8 of 100 splits, 1 of the paper's 20 seeds; 6 of 48 cells failed" in text
+    assert "kuramotognn reproduce main-accuracy --splits 8 --seeds 1" in text
+    assert "failed (1)" in next(line for line in text.splitlines() if line.startswith("| GCN |"))
+
+
+def test_the_front_page_shows_what_was_run_and_nothing_else(tmp_path: Path) -> None:
+    experiment = invent("main-accuracy", tmp_path, splits=2)
+    for path in tmp_path.rglob("*.json"):
+        if path.parts[-3] != "cora" or path.parts[-2] not in ("gat", "kuramotognn"):
+            path.unlink()
+    lines = front_page(experiment_result(experiment, Records(tmp_path)), [("cora", "cora.svg")]).splitlines()
+    table = [line.split(" | ")[0] for line in lines if line.startswith("|")]
+    assert table == ["| model", "| ---", "| KuramotoGNN", "| GAT"]
+    assert "2 of 100 splits" in "".join(lines)
+    assert "![Accuracy on six data sets: cora](cora.svg)" in lines
+
+
+def test_a_table_too_wide_for_the_terminal_is_turned(results: Path) -> None:
+    grid, _ = experiment_result(find_experiment("depth"), Records(results)).grids
+    narrow, wide = _fitting(grid, Console(width=80)), _fitting(grid, Console(width=200))
+    assert [column.header for column in narrow.columns] == ["T", "KuramotoGNN", "GRAND-l", "GRAND-l without X(0)"]
+    assert [column.header for column in wide.columns][:3] == ["model", "T = 1", "T = 4"]
+    assert narrow.row_count == 8
+    told = Console(width=80, file=(out := StringIO()))
+    told.print(narrow)
+    assert "…" not in out.getvalue()
+
+
+def test_csv_has_a_line_a_number(results: Path) -> None:
+    rows = list(csv.DictReader(to_csv(experiment_result(find_experiment("depth"), Records(results))).splitlines()))
+    assert len(rows) == 2 * 3 * 8
+    assert {row["T"] for row in rows} == {"1", "4", "8", "16", "32", "64", "80", "100"}
+    assert all(float(row["low"]) <= float(row["mean"]) <= float(row["high"]) for row in rows)
+
+
+def test_latex_is_escaped_and_its_tables_are_rectangular(results: Path) -> None:
+    assert latex("50 % of A&B_C {x} ~ ^ \\ #$") == (
+        r"50 \% of A\&B\_C \{x\} \textasciitilde{} \textasciicircum{} \textbackslash{} \#\$"
+    )
+    text = to_latex(experiment_result(find_experiment("main-accuracy"), Records(results)))
+    body = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert {line.count(" & ") for line in body} == {6}
+    assert text.count(r"\toprule") == text.count(r"\bottomrule") == 1
+    assert text.count("{") == text.count("}")
+
+
+def test_comparisons_are_of_models_on_common_splits(results: Path) -> None:
+    (grid,) = experiment_result(find_experiment("main-accuracy"), Records(results)).grids
+    pairs = grid.comparisons["cora"]
+    assert len(pairs) == 7 * 6 // 2, "GCN failed"
+    assert all(pair.count == 8 for pair in pairs)
+
+
+class Auditor(HTMLParser):
+    """Counts what a page holds and notes what it would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[str, int] = {}
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+        for name, value in attrs:
+            internal = (value or "").startswith(("#", "data:"))
+            if name in ("src", "href", "xlink:href") and not internal:
+                self.fetched.append(f"{tag} {name} {value}")
+
+
+def test_the_page_needs_nothing_else_and_escapes_names(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    auditor = Auditor()
+    auditor.feed(text)
+    assert auditor.fetched == []
+    assert "@import" not in text
+    assert "url(http" not in text
+    assert "&lt;b&gt;invented&lt;/b&gt; &amp; diverged" in text
+    assert "<b>invented</b>" not in text
+    assert auditor.seen["svg"] == 2 + 3 + 1 + 1, "depth on two data sets, three maps, coupling, the flow"
+    assert text.count("currentColor") > 50, "axes and words take the page's ink"
+
+
+def test_a_page_without_results_lists_what_to_run(tmp_path: Path) -> None:
+    result = experiment_result(find_experiment("depth"), Records(tmp_path))
+    assert "kuramotognn reproduce depth" in to_html([], [result])
+
+
+def test_the_command(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "report"
+    assert main(["report", "depth", "--from", str(results), "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"1 experiments, 384 runs: {out}/report.html\n"
+    assert {path.name for path in out.iterdir()} == {"report.html", "report.md", "depth.csv", "depth.tex"}
+    assert main(["report", "--from", str(tmp_path / "missing")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+    assert main(["report", "dept", "--from", str(results)]) == 2
+    assert "did you mean 'depth'" in capsys.readouterr().err
+
+
+CHECK = """
+<script>
+const problems = [];
+addEventListener("error", (event) => problems.push(event.message));
+console.error = (...words) => problems.push(words.join(" "));
+</script>
+"""
+PROBE = """
+<script>
+addEventListener("load", () => {
+  const figures = [...document.querySelectorAll("figure.chart svg")];
+  const paths = (svg) => svg.querySelectorAll("path").length;
+  const drawn = figures.filter((svg) => svg.getBoundingClientRect().height > 100 && paths(svg) > 3);
+  const table = document.querySelector("table.sortable");
+  const values = () => [...table.tBodies[0].rows].map((row) => row.cases[1].dataset.value);
+  const order = () => values().filter((value) => value !== "");
+  const button = table.tHead.rows[0].cases[1].firstElementChild;
+  button.click(); const down = order().map(Number);
+  button.click(); const up = order().map(Number);
+  const sorted = (values) => values.every((value, k) => k === 0 || values[k - 1] <= value);
+  document.title = JSON.stringify({
+    problems, figures: figures.length, drawn: drawn.length, sortable: sorted(up) && sorted([...down].reverse()),
+    wide: document.documentElement.scrollWidth, window: innerWidth,
+    background: getComputedStyle(document.body).backgroundColor,
+  });
+  document.body.textContent = document.title;
+});
+</script>
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False), (390, True)])
+def test_the_page_in_a_browser(page: Path, tmp_path: Path, width: int, dark: bool) -> None:
+    """No error, every figure drawn, tables sort, nothing wider than the window; screenshots to look at are kept."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("Chromium is not installed (Debian package chromium)")
+    text = page.read_text(encoding="utf-8")
+    probed = tmp_path / "probed.html"
+    probed.write_text(text.replace("<style>", CHECK + "<style>", 1).replace("</body>", PROBE + "</body>"))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=3000"]
+    flags += [f"--window-size={width},3000"]
+    flags += ["--blink-settings=preferredColorScheme=0"] if dark else ["--blink-settings=preferredColorScheme=1"]
+    done = subprocess.run(
+        [chromium, *flags, "--dump-dom", probed.as_uri()], capture_output=True, text=True, timeout=120, check=True
+    )
+    facts = json.loads(re.search(r"<title>(.*?)</title>", done.stdout)[1].replace("&quot;", '"'))  # type: ignore[index]
+    assert facts["problems"] == []
+    assert facts["drawn"] == facts["figures"] == 7
+    assert facts["sortable"]
+    assert facts["wide"] <= facts["window"]
+    assert (facts["background"] == "rgb(20, 23, 27)") == dark
+    shot = tmp_path / f"page-{width}-{'dark' if dark else 'light'}.png"
+    subprocess.run(
+        [chromium, *flags, f"--screenshot={shot}", page.as_uri()], capture_output=True, timeout=120, check=True
+    )
+    assert shot.stat().st_size > 20_000

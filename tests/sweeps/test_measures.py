@@ -1,0 +1,65 @@
+import math
+
+import pytest
+import torch
+
+from kuramotognn.config.resolve import Config, resolve
+from kuramotognn.diagnostics import order_parameter
+from kuramotognn.runs.run import Task
+from kuramotognn.sweeps.outcomes import OUTCOMES, TIMES, accuracy, timing, trajectory, validation
+
+
+def small(**settings: object) -> Config:
+    base: dict[str, object] = {"training": {"epochs": 2}, "model": {"hidden_channels": 4, "time": 2.0}}
+    return resolve(base | settings).config
+
+
+def test_accuracy_leaves_out_what_tuning_splits_say_about_test_nodes() -> None:
+    assert 0 <= accuracy(small())["test_accuracy"] <= 1
+    assert {name for name in accuracy(small(first_split=1000)) if name.startswith("test")} == {"test_nodes"}
+
+
+def test_validation_says_nothing_of_test_nodes() -> None:
+    assert {name for name in validation(small()) if name.startswith("test")} == {"test_nodes"}
+
+
+def test_accuracy_is_that_of_a_run() -> None:
+    from kuramotognn.training import fit
+
+    config = small(seed=3, first_split=2)
+    task = Task.from_config(config)
+    result = fit(task.model(), task.x, task.graph, task.y, task.split(2), config=config.training, seed=3)
+    assert accuracy(config)["test_accuracy"] == result.test_accuracy
+
+
+def test_timing_counts_evaluations() -> None:
+    result = timing(small(solver={"step_size": 0.5}), epochs=6, passes=4)
+    assert result["evaluations"] == 4
+    assert 0 < result["evaluation_ms"] < result["epoch_ms"]
+    layers = timing(
+        resolve({"model.name": "gcn", "model.hidden_channels": 4, "model.num_layers": 3}).config, epochs=6, passes=4
+    )
+    assert layers["evaluations"] == 3
+
+
+def test_trajectories_start_at_the_encoder() -> None:
+    config = small(training={"epochs": 1, "learning_rate": 1e-12})
+    result = trajectory(config)
+    assert result["times"] == pytest.approx([2.0 * k / TIMES for k in range(TIMES + 1)])
+    for values in result["curves"].values():
+        assert len(values) == TIMES + 1
+        assert all(math.isfinite(value) for value in values)
+    task = Task.from_config(config)
+    model = task.model().eval()
+    with torch.no_grad():
+        start = model.encoder(task.x)  # type: ignore[operator]
+    assert result["curves"]["order"][0] == pytest.approx(float(order_parameter(start).abs().mean()), abs=1e-5)
+
+
+def test_a_model_without_a_flow_has_no_trajectory() -> None:
+    with pytest.raises(ValueError, match="gcn has no flow to follow"):
+        trajectory(resolve({"model": {"name": "gcn", "hidden_channels": 4}, "training": {"epochs": 1}}).config)
+
+
+def test_measures_by_name() -> None:
+    assert set(OUTCOMES) == {"accuracy", "validation", "timing", "trajectory", "statistics"}

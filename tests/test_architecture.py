@@ -1,0 +1,67 @@
+"""Imports point one way, as docs/architecture.md says, and a help text does not load torch."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "src" / "kuramotognn"
+#: From the top to the bottom: a part may import what stands below it, and nothing else.
+ORDER = [
+    *(
+        "cli",
+        "reports",
+        "sweeps",
+        "runs",
+        "config",
+        "theory",
+        "plots",
+        "diagnostics",
+        "simulate",
+        "training",
+        "train_result",
+    ),
+    *("training_config", "models"),
+    *("solve", "fields", "data", "features", "kernels", "graph", "checkpoints", "metrics", "environment"),
+    *("atomic_write", "docstrings", "errors", "printable", "checks", "typing", "_version"),
+]
+WITHOUT_TORCH = [["--help"], ["--version"], *([name, "--help"] for name in ("check", "datasets", "report", "simulate"))]
+
+
+def imported(path: Path) -> set[str]:
+    """The parts of the package that a module imports, at its top or inside a function."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "kuramotognn":
+            names = [node.module] if "." in node.module else [f"kuramotognn.{each.name}" for each in node.names]
+            found |= {name.split(".")[1] for name in names}
+        if isinstance(node, ast.Import):
+            found |= {each.name.split(".")[1] for each in node.names if each.name.startswith("kuramotognn.")}
+    return found
+
+
+def part(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or not path.name.startswith("__")]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    own = ORDER.index(part(path))
+    upwards = {name for name in imported(path) if ORDER.index(name) < own}
+    assert not upwards, f"{part(path)} imports {upwards}, which stand above it"
+
+
+def test_graph_imports_typing_alone() -> None:
+    assert imported(PACKAGE / "graph.py") <= {"typing"}
+
+
+@pytest.mark.parametrize("arguments", WITHOUT_TORCH)
+def test_help_does_not_load_torch(arguments: list[str]) -> None:
+    code = "import sys; from kuramotognn.cli import main; main(sys.argv[1:]); sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
