@@ -13,7 +13,7 @@ from kuramotognn.atomic_write import write_atomically
 from kuramotognn.config.resolve import flatten, nest, read_toml, resolve
 from kuramotognn.sweeps.tuning import BEST
 
-FOLDER = Path(__file__).parent.parent / "src" / "kuramotognn" / "experiments" / "recommended"
+FOLDER = Path(__file__).parent.parent / "src" / "kuramotognn" / "config" / "recommended"
 
 
 def adopt(study: Path) -> Path:
