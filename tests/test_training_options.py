@@ -71,12 +71,15 @@ def test_every_option_has_an_effect_and_resumes_exactly(name: str, tmp_path: Pat
     assert without_seconds(train(tmp_path, **options)) == without_seconds(whole)
 
 
-def test_test_labels_have_no_influence() -> None:
-    """With every option on: the same history, epoch and time whatever the labels of the test nodes."""
+def test_test_labels_have_no_influence(tmp_path: Path) -> None:
+    """With every option on: the same history, epoch, time and checkpoints whatever the labels of the test nodes."""
     _, _, y, split = problem()
     scrambled = y.clone()
     scrambled[split.test] = 0
-    first, second = train(**ALL), train(y=scrambled, **ALL)
+    first, second = train(tmp_path / "first", **ALL), train(tmp_path / "second", y=scrambled, **ALL)
+    tensors = [CheckpointFolder(tmp_path / name).load_latest().tensors for name in ("first", "second")]  # type: ignore[union-attr]
+    assert tensors[0].keys() == tensors[1].keys()
+    assert all(torch.equal(tensors[0][name], tensors[1][name]) for name in tensors[0])
     assert first.history == second.history
     assert (first.best_epoch, first.time) == (second.best_epoch, second.time)
     assert torch.equal(first.logits, second.logits)  # type: ignore[arg-type]

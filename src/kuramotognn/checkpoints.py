@@ -45,7 +45,8 @@ class CheckpointFolder:
         self.rejected: list[str] = []
 
     def save(self, epoch: int, checkpoint: Checkpoint) -> None:
-        """Write the checkpoint of ``epoch`` and delete all but the last two."""
+        """Write the checkpoint of ``epoch`` and delete all but the last two; the folder is made if need be."""
+        self.folder.mkdir(parents=True, exist_ok=True)
         write_tensors(self.folder / f"checkpoint-{epoch:06d}.safetensors", checkpoint.tensors, checkpoint.facts)
         for old in self._paths()[: -self.KEEP]:
             old.unlink()

@@ -9,7 +9,7 @@ from torch_geometric.data import Batch, Data
 
 from kuramotognn import MODELS, Graph, Solver, Split, TrainingConfig, TrainResult, fit, predict
 from kuramotognn.checkpoints import CheckpointFolder, read_tensors, write_tensors
-from kuramotognn.config.model_settings import settings_class
+from kuramotognn.config.model_settings import default_solver, settings_class
 from kuramotognn.features import SparseFeatures, compact_features
 from kuramotognn.models.lookup import find_model
 from kuramotognn.train_result import EpochMetrics
@@ -73,6 +73,27 @@ def knowing(name: str) -> nn.Module:
         if hasattr(module, "set_training_nodes"):
             module.set_training_nodes(split().train)
     return model.eval()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_settings_have_the_defaults_of_the_constructor(name: str) -> None:
+    """The same weights, dropout masks and outputs; only the sizes have to be given to a constructor."""
+    info, settings = MODELS[name], settings_class(name)()
+    sizes = {key: getattr(settings, key) for key in ("hidden_channels", "num_layers") if hasattr(settings, key)}
+    outputs = []
+    for by_settings in (True, False):
+        torch.manual_seed(0)
+        if by_settings:
+            model = settings.build(FEATURES, CLASSES, default_solver(info))
+        else:
+            channels = {"channels": sizes["hidden_channels"]} if name == "kuramotognn-res" else {}
+            equation = {} if info.equation is None else {"equation": info.equation(**channels)}
+            model = info.make(in_channels=FEATURES, out_channels=CLASSES, **sizes, **info.fixed, **equation)
+        for module in model.modules():
+            if hasattr(module, "set_training_nodes"):
+                module.set_training_nodes(split().train)
+        outputs.append(model(features(), graph()))
+    assert torch.equal(*outputs)
 
 
 @pytest.mark.parametrize("name", MODELS)

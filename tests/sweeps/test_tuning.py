@@ -7,6 +7,7 @@ import time
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import optuna
 import pytest
 
@@ -53,6 +54,28 @@ def test_no_test_accuracy_is_recorded_anywhere(study: Path) -> None:
     assert len(records) == 4
     for path in [*records, study / "tuning.json", study / "journal.log", study / "best.toml"]:
         assert "test_accuracy" not in path.read_text()
+
+
+def test_test_labels_do_not_change_what_is_found(tmp_path: Path) -> None:
+    """Own graphs that differ in the labels of test nodes alone, every option of training on."""
+    options = {"clip_norm": 1.0, "select_time": True, "time_reach": 2.0, "label_smoothing": 0.1, "schedule": "cosine"}
+    found = []
+    for shift in (0, 1):
+        rng, folder = np.random.default_rng(0), tmp_path / str(shift)
+        folder.mkdir()
+        part = ["train", "validation", "test"] * 12
+        label = [(k // 3 + (shift if part[k] == "test" else 0)) % 2 for k in range(36)]
+        rows = [f"{k},{rng.normal():.3f},{rng.normal():.3f},c{label[k]},{part[k]}" for k in range(36)]
+        (folder / "nodes.csv").write_text("\n".join(["id,a,b,y,part", *rows]))
+        (folder / "edges.csv").write_text("\n".join(["from,to", *(f"{k},{(k * 7 + 1) % 36}" for k in range(36))]))
+        files = {"nodes": folder / "nodes.csv", "edges": folder / "edges.csv", "label": "y", "split_column": "part"}
+        settings = QUICK | {"training": QUICK["training"] | options, "data": {"files": files}}
+        plan = plan_study(settings, trials=3, splits=1, candidates=2, confirmation_splits=1)
+        start_study(plan, folder / "study", processes=1)
+        trials = tuning._study(plan, folder / "study").trials
+        best = tomllib.loads((folder / "study" / "best.toml").read_text())
+        found.append(([(trial.params, trial.value) for trial in trials], best["model"], best["training"]))
+    assert found[0] == found[1]
 
 
 def test_the_first_trials_are_the_recommended_settings_and_the_defaults(study: Path) -> None:
