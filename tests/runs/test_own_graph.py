@@ -56,16 +56,17 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 def test_round_trip_gives_what_training_in_python_gives(trained: tuple[Path, list[str]], tmp_path: Path) -> None:
     run, files = trained
     recorded = json.loads((run / "result.json").read_text())["splits"][0]
-    config = resolve({"splits": 1, "model": {"hidden_channels": 8, "time": 1.0}, "training": {"epochs": 8}},
-                     {"recommended": False}).config  # fmt: skip
+    model = {"hidden_channels": 8, "time": 1.0, "encoder": "mlp"}
+    training = {"epochs": 8, "weight_decay": 5e-4}
+    config = resolve({"splits": 1, "model": model, "training": training}, {"recommended": False}).config
     dataset = from_data(two_communities())
     split = fraction(dataset.y, 0)
     columns = Columns.of_features(dataset.x)
     x = ColumnEncoder.fit(columns, split.train, standardise=True).apply(columns)
     torch.manual_seed(0)
-    model = config.model.build(4, 3, config.solver)
-    graph = Graph.from_edge_index(dataset.edge_index, 90)
-    in_python = fit(model, x, graph, dataset.y, split, config=config.training, seed=0)
+    network = config.model.build(4, 3, config.solver)
+    graph = Graph.from_edge_index(dataset.edge_index, 90, self_loops=True)
+    in_python = fit(network, x, graph, dataset.y, split, config=config.training, seed=0)
     assert recorded["test_accuracy"] == in_python.test_accuracy
     assert recorded["validation_accuracy"] == in_python.best.validation_accuracy
     assert recorded["test_measures"] == in_python.test_measures

@@ -1,7 +1,7 @@
 """Train a model. The flags depend on the model, so the command is made for it."""
 
 # No postponed annotations here: the type of the flags is made when the command is.
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -116,6 +116,10 @@ class RunProgress(RunObserver):
         self._log(f"split {result.split}, epoch {result.best_epoch} of {result.epochs} chosen: {words}")
         if result.split in self.bars:
             self.progress.update(self.bars[result.split], total=result.epochs, completed=result.epochs, words=words)
+
+    def chose_time(self, time: float, tried: Mapping[float, float]) -> None:
+        results = ", ".join(f"{each:g}: {100 * score:.1f} %" for each, score in tried.items())
+        self.console.print(f"model.time={time:g} was chosen on validation nodes of the first split ({results})")
 
     def read(self, summary: GraphSummary) -> None:
         show_summary(summary, self.console)

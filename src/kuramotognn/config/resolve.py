@@ -164,11 +164,13 @@ def _settings_file(folder: str, dataset: str, model: str) -> dict[str, Any] | No
 
 
 def excluded_by(key: str, value: object) -> tuple[str, ...]:
-    """Settings that another one excludes: a step size and a number of steps, tolerances and fixed steps."""
+    """Settings that another one excludes, such as a step size a number of steps."""
     if key == "solver.steps":
         return ("solver.step_size",)
     if key == "solver.step_size":
         return ("solver.steps",)
+    if key == "model.time":
+        return ("try_times",)
     if key == "solver.method":
         return ("solver.steps", "solver.step_size") if value in ADAPTIVE else ("solver.rtol", "solver.atol")
     return ()

@@ -42,6 +42,7 @@ from kuramotognn.models.lookup import find_model, model_name
 from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.solve import ADAPTIVE, Solver
 from kuramotognn.training_config import TrainingConfig
+from kuramotognn.typing import PositiveFloat
 
 
 class Strict(BaseModel):
@@ -108,6 +109,9 @@ class Config(Strict):
     preset: str | None = Field(
         None, description="Start from this preset, such as as-coded, instead of recommended settings."
     )
+    try_times: tuple[PositiveFloat, ...] = Field(
+        (), description="Choose model.time among these, by validation on the first split; for graphs of your own."
+    )
     data: DataConfig = Field(description="What is read and how it is split.")
     model: Annotated[SerializeAsAny[ModelSettings], BeforeValidator(lambda values: _model(values))] = Field(
         description="The model."
@@ -169,7 +173,7 @@ def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
             solver = solver_defaults(model["name"], solver) | solver
     replaced = {"dataset": dataset, "data": data, "model": model, "solver": solver}
     # What is no table is left for validation to refuse.
-    return dict(values) | {name: value for name, value in replaced.items() if value is not None}
+    return _tuples(values) | {name: value for name, value in replaced.items() if value is not None}
 
 
 def data_defaults(dataset: str, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -218,8 +222,12 @@ def _table(value: Any) -> dict[str, Any] | None:
         return {name: each for name, each in vars(value).items() if each is not None}
     if not isinstance(value, Mapping):
         return None
-    # TOML and JSON have lists where settings are tuples.
-    return {name: tuple(each) if isinstance(each, list) else each for name, each in value.items()}
+    return _tuples(value)
+
+
+def _tuples(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """TOML and JSON have lists where settings are tuples."""
+    return {name: tuple(each) if isinstance(each, list) else each for name, each in settings.items()}
 
 
 def _model(values: Any) -> Any:

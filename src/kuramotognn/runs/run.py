@@ -18,6 +18,7 @@ from kuramotognn.config.resolve import ConfigError
 from kuramotognn.config.tree import Config
 from kuramotognn.data import Split
 from kuramotognn.plots.run_plots import draw_confusion, draw_curves
+from kuramotognn.runs.pilot import choose_time
 from kuramotognn.runs.provenance import provenance
 from kuramotognn.runs.run_lock import LOCK, run_lock
 from kuramotognn.runs.saved_encoder import SavedEncoder
@@ -72,7 +73,7 @@ def start_run(config: Config, folder: Path, observer: RunObserver | None = None)
     task.split(config.first_split)
     folder.mkdir(parents=True, exist_ok=True)
     with run_lock(folder):
-        write_atomically(folder / CONFIG, f"format = {RUN_FORMAT}\n{config.to_toml()}")
+        _write_config(folder, config)
         observer.prepared(folder)
         return _train_splits(task, folder, observer)
 
@@ -90,6 +91,10 @@ def resume_run(folder: Path, observer: RunObserver | None = None) -> RunResult:
 
 
 def _train_splits(task: Task, folder: Path, observer: RunObserver) -> RunResult:
+    if task.config.try_times:
+        task, tried = choose_time(task)
+        observer.chose_time(task.config.model.time, tried)  # type: ignore[attr-defined]
+        _write_config(folder, task.config)
     config, results = task.config, []
     for number in range(config.first_split, config.first_split + config.splits):
         if (split_folder(folder, number) / RESULT).is_file():
@@ -101,6 +106,10 @@ def _train_splits(task: Task, folder: Path, observer: RunObserver) -> RunResult:
     run = RunResult(folder, tuple(results))
     _write_json(folder / RESULT, _run_record(task, run))
     return run
+
+
+def _write_config(folder: Path, config: Config) -> None:
+    write_atomically(folder / CONFIG, f"format = {RUN_FORMAT}\n{config.to_toml()}")
 
 
 def _train_split(task: Task, folder: Path, number: int, observer: RunObserver) -> TrainResult:

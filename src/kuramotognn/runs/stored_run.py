@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -46,8 +47,8 @@ class RunObserver:
     def read(self, summary: GraphSummary) -> None:
         """A graph of the user's own was read."""
 
-    def compiled(self, seconds: float) -> None:
-        """The kernels were compiled, which happens once."""
+    def chose_time(self, time: float, tried: Mapping[float, float]) -> None:
+        """The integration time was chosen by the validation results of several."""
 
     def warning(self, message: str) -> None:
         """A problem that was worked around."""

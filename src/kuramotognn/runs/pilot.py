@@ -1,0 +1,32 @@
+"""The choice of the integration time for a graph that nothing is known of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kuramotognn.config.resolve import ConfigError, resolve
+from kuramotognn.runs.task import Task
+
+
+def choose_time(task: Task) -> tuple[Task, dict[float, float]]:
+    """Train on the first split with each of ``try_times``, and keep the one that validates best, the longest of equals.
+
+    Test nodes take no part. The task's configuration then holds the time as if it had been given.
+
+    Returns:
+        The task, and the validation result of every time.
+    """
+    config = task.config
+    if "time" not in type(config.model).model_fields:
+        raise ConfigError(f"try_times needs a model with an integration time; {config.model.name} has none")
+    base = config.model_dump(mode="json", exclude_none=True) | {"recommended": False}
+    tried = {
+        time: replace(task, config=resolve({"model.time": time}, base).config) for time in sorted(set(config.try_times))
+    }
+    number = config.first_split
+    found = {}
+    for time, candidate in tried.items():
+        trained = candidate.for_split(number)
+        found[time] = trained.fit(trained.model(), trained.split(number)).best.score
+    best = max(found, key=lambda time: (found[time], time))
+    return tried[best], found
