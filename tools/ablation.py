@@ -16,7 +16,6 @@ import numpy as np
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.config.resolve import resolve
 from kuramotognn.reports.statistics import compare
-from kuramotognn.runs.provenance import provenance
 from kuramotognn.sweeps.cells import Case, Cell
 from kuramotognn.sweeps.outcomes import FIRST_TUNING_SPLIT
 from kuramotognn.sweeps.workers import SweepObserver, run_cells
@@ -68,8 +67,8 @@ def cases() -> dict[str, Case]:
     return {name: Case(resolve(base | flags).config, "validation") for name, flags in OPTIONS.items()}
 
 
-def measure(jobs: int) -> dict[str, dict[int, float]]:
-    """Validation accuracy of every option on every split; options that fail on a split are left out."""
+def measure(jobs: int) -> tuple[dict[str, dict[int, float]], list[str]]:
+    """Validation accuracy of every option on every split, and the commits; failures are left out."""
     found = cases()
     cells = [Cell(case, split) for split in SPLITS for case in found.values()]
     names = [name for _ in SPLITS for name in found]
@@ -80,7 +79,7 @@ def measure(jobs: int) -> dict[str, dict[int, float]]:
     for name, record in zip(names, records, strict=True):
         if "result" in record:
             scores[name][record["split"]] = record["result"]["validation_accuracy"]
-    return scores
+    return scores, sorted({record["provenance"]["commit"] for record in records})
 
 
 def summary(scores: dict[str, dict[int, float]]) -> list[dict[str, Any]]:
@@ -105,11 +104,12 @@ def main() -> None:
     """Run what is missing, and write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
-    rows = summary(measure(parser.parse_args().jobs))
+    scores, commits = measure(parser.parse_args().jobs)
+    rows = summary(scores)
     record = {
         "what": "validation accuracy of kuramotognn on cora, random-per-class, tuning splits 1000-1009, seed 0",
         "rows": rows,
-        "provenance": provenance(),
+        "commits": commits,
     }
     write_atomically(RESULT, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     for row in rows:

@@ -1,8 +1,8 @@
 """How much accuracy KuramotoGNN loses at T = 100 on cora: `python tools/deep_flow.py STUDY`.
 
-STUDY is a folder of `kuramotognn tune` at that depth (its study.json says with which settings). Its winner is compared, on
-the study's confirmation splits and by validation accuracy, with the recommended settings at their own depth and with
-GRAND-l without X(0) at T = 100. Writes results/deep-flow.json.
+STUDY is a folder of `kuramotognn tune` at that depth (its study.json says with which settings). Its winner is compared,
+on the study's confirmation splits and by validation accuracy, with the recommended settings at their own depth and
+with GRAND-l without X(0) at T = 100. Writes results/deep-flow.json.
 """
 
 from __future__ import annotations
@@ -57,9 +57,15 @@ def main() -> None:
     write_atomically(ROOT / "results" / "deep-flow.json", json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
 
-def _scores(case: Case, splits: list[int], folder: Path) -> dict[int, float]:
+def _scores(case: Case, splits: list[int], folder: Path) -> dict[int, dict[str, Any]]:
     records = run_cells([Cell(case, split) for split in splits], folder)
-    return {record["split"]: record["result"]["validation_accuracy"] for record in records}
+    return {
+        record["split"]: {
+            "validation_accuracy": record["result"]["validation_accuracy"],
+            "commit": record["provenance"]["commit"],
+        }
+        for record in records
+    }
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def ablation() -> list[str]:
         f"| recommended settings | {100 * base['mean']:.2f} | | |",
         *lines,
         "",
-        f"`python tools/ablation.py`, commit {record['provenance']['commit'][:12]}.",
+        f"`python tools/ablation.py`, commit {', '.join(commit[:12] for commit in record['commits'])}.",
         "",
     ]
 
