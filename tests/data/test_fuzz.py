@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 
 from kuramotognn.data import DataError, GraphFiles, read_graph, read_graphml
-from kuramotognn.data.table_files import read_matrix
+from kuramotognn.data.matrix_files import read_matrix
 from tests.data.test_own_graph import EDGES, MEANING, NODES
 
 GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
