@@ -25,6 +25,7 @@ Arrays: TypeAlias = dict[str, Any]
 """Arrays and SciPy sparse matrices by name."""
 
 MAT_HEADER, MAT_COMPRESSED = 128, 15
+CSR_PARTS = ("data", "indices", "indptr", "shape")
 WIDEST = 10_000_000
 """Rows or columns that a sparse matrix may have, unless a hundredth of them have an entry."""
 
@@ -105,13 +106,16 @@ def read_safetensors(path: Path | str, content: bytes) -> Arrays:
 
 def read_torch(path: Path | str, content: bytes) -> Arrays:
     """The tensors of a dict or of PyG's ``Data`` written by ``torch.save``, read with ``weights_only=True``."""
-    import torch_geometric.data  # noqa: F401 -- registers Data as harmless
+    from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import GlobalStorage
 
+    containers = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]  # They keep what they are given and run nothing.
     with as_data_error(path, "a file of torch.save"):
         if content[:4] == ZIP_MAGIC:
             open_zip(content, path).close()
         try:
-            saved = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+            with torch.serialization.safe_globals(containers):
+                saved = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         except Exception as error:
             if "weights_only" not in str(error) and "Weights only" not in str(error):
                 raise
@@ -172,7 +176,7 @@ def check_extent(path: Path | str, shape: tuple[int, ...], entries: int) -> None
 
 def csr_matrix(path: Path | str, arrays: Arrays, prefix: str) -> Any:
     """The CSR matrix whose parts are stored as ``prefix_data``, ``_indices``, ``_indptr`` and ``_shape``."""
-    parts = [arrays.get(f"{prefix}_{part}") for part in ("data", "indices", "indptr", "shape")]
+    parts = [arrays.get(f"{prefix}_{part}") for part in CSR_PARTS]
     if any(part is None for part in parts):
         raise DataError(f"{path} lacks one of {prefix}_data, {prefix}_indices, {prefix}_indptr and {prefix}_shape")
     with as_data_error(path, f"a graph: {prefix}_* is no CSR matrix"):

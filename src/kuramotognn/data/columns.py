@@ -77,7 +77,7 @@ class ColumnEncoder(BaseModel):
         """Fit means, standard deviations and categories to ``nodes``."""
         numbers = columns.numbers[nodes]
         means, scales = torch.zeros(numbers.size(1)).double(), torch.ones(numbers.size(1)).double()
-        if standardise and nodes.numel():
+        if standardise and numbers.numel():
             means, spread = numbers.mean(dim=0), numbers.std(dim=0, correction=0)
             # Rounding errors give a constant column a tiny standard deviation; do not divide by it.
             scales = torch.where(spread > 1e-12 * (1 + means.abs()), spread, torch.ones_like(spread))

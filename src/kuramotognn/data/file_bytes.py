@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 from kuramotognn.data.errors import DataError
@@ -61,8 +59,8 @@ def check_expansion(path: Path | str, packed: int, unpacked: int) -> None:
     """Raise DataError if a compressed file unpacks to far more than its size."""
     if unpacked > expansion_limit(packed):
         raise DataError(
-            f"{path} has {packed} bytes and unpacks to {unpacked} or more, as a decompression bomb does; store large "
-            "matrices of zeros as sparse matrices"
+            f"{path} has {packed} bytes and unpacks to {unpacked} or more, as a decompression bomb does; if it is "
+            "genuine, store it uncompressed, and a matrix of zeros as a sparse one"
         )
 
 
@@ -91,16 +89,7 @@ def open_zip(content: bytes, path: Path | str) -> zipfile.ZipFile:
 
 def home_expanded(path: Path | str) -> Path:
     """The path with ``~`` replaced by the home folder."""
-    return _of_home(lambda: Path(path).expanduser(), path)
-
-
-def home() -> Path:
-    """The home folder."""
-    return _of_home(Path.home, "~")
-
-
-def _of_home(find: Callable[[], Path], path: Path | str) -> Path:
     try:
-        return find()
+        return Path(path).expanduser()
     except RuntimeError as error:
-        raise DataError(f"{os.fspath(path)!r} names a home folder that does not exist; write the whole path") from error
+        raise DataError(f"{str(path)!r} names a home folder that does not exist; write the whole path") from error

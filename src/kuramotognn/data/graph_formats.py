@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse
 
-from kuramotognn.data.array_files import Array, Arrays, checked, csr_matrix, read_arrays
+from kuramotognn.data.array_files import CSR_PARTS, Array, Arrays, checked, csr_matrix, read_arrays
 from kuramotognn.data.errors import DataError
 
 ID, LABEL, WEIGHT = "id", "label", "weight"
@@ -19,6 +19,7 @@ ID, LABEL, WEIGHT = "id", "label", "weight"
 PARTS = {"train": ("train",), "validation": ("val", "valid", "validation"), "test": ("test",)}
 """Parts of a split, and how the names of their masks begin."""
 MASKS = [f"{name}_{mask}" for names in PARTS.values() for name in names for mask in ("mask", "masks")]
+SHCHUR = ("attr_matrix", *(f"{of}_{part}" for of in ("adj", "attr") for part in CSR_PARTS))
 FACEBOOK_COLUMNS = ("status", "gender", "major", "minor", "dorm", "year", "high_school")
 """Columns of ``local_info`` (Traud et al. 2012); 0 means missing."""
 
@@ -46,20 +47,22 @@ class GraphArrays:
 
 @dataclass(frozen=True)
 class GraphFormat:
-    """A format: what it is called, the arrays it is recognised by, and its reader."""
+    """A format: what it is called, the arrays it is recognised by, its reader, and the other arrays that are read."""
 
     title: str
     names: frozenset[str]
     read: Callable[[Path, Arrays], GraphArrays]
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class GraphFile:
-    """A graph in one file: the format's name, its content, and masks ``[splits, N]`` by part."""
+    """A graph in one file: the format's name, its content, masks ``[splits, N]`` by part, and arrays left out."""
 
     title: str
     graph: GraphArrays
     masks: Mapping[str, Array] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
 
 def recognise(path: Path, arrays: Arrays) -> GraphFile | None:
@@ -73,7 +76,8 @@ def recognise(path: Path, arrays: Arrays) -> GraphFile | None:
     for part, mask in masks.items():
         if mask.shape[1] != len(nodes):
             raise DataError(f"{path}: the {part} masks are for {mask.shape[1]} nodes but the graph has {len(nodes)}")
-    return GraphFile(chosen.title, graph, masks)
+    left_out = arrays.keys() - chosen.names - {*chosen.others, *(MASKS if masks else ())}
+    return GraphFile(chosen.title, graph, masks, tuple(sorted(left_out)))
 
 
 def count_splits(path: Path) -> int:
@@ -157,13 +161,13 @@ def _pairs(path: Path, edges: Any, axis: int) -> Array:
 
 
 FORMATS = (
-    GraphFormat("Shchur's keys (adj_*, attr_*, labels)", frozenset({"adj_indptr", "labels"}), _shchur),
+    GraphFormat("Shchur's keys (adj_*, attr_*, labels)", frozenset({"adj_indptr", "labels"}), _shchur, SHCHUR),
     GraphFormat(
         "keys of the heterophilous graphs (node_features, node_labels, edges)",
         frozenset({"node_features", "node_labels", "edges"}),
         _heterophilous,
     ),
-    GraphFormat("PyG's Data (x, edge_index, y)", frozenset({"edge_index", "y"}), _pyg),
+    GraphFormat("PyG's Data (x, edge_index, y)", frozenset({"edge_index", "y"}), _pyg, ("x", "edge_weight")),
     GraphFormat("facebook100 (A, local_info)", frozenset({"A", "local_info"}), _facebook),
 )
 """Formats of a whole graph in one file of arrays."""

@@ -36,6 +36,7 @@ class GraphSource:
         matrix: feature matrix.
         masks: masks ``[splits, N]`` by part.
         formats: the formats that were recognised.
+        left_out: names in the file that are not used.
     """
 
     nodes: Table
@@ -44,6 +45,7 @@ class GraphSource:
     matrix: Features | None = None
     masks: Mapping[str, Array] = field(default_factory=dict)
     formats: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def read_source(files: GraphFiles) -> GraphSource:
@@ -135,7 +137,7 @@ def _from_graph_file(files: GraphFiles, found: GraphFile) -> GraphSource:
     )
     matrix = None if graph.features is None else to_features(files.nodes, graph.features)
     title = f"{files.nodes.suffix[1:].lower()} with {found.title}"
-    return GraphSource(nodes, files, edges, matrix, found.masks, (title,))
+    return GraphSource(nodes, files, edges, matrix, found.masks, (title,), found.left_out)
 
 
 def _other(categorical: tuple[str, ...], files: GraphFiles) -> list[str]:

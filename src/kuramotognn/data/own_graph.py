@@ -79,6 +79,7 @@ def assemble(
     label = files.label if encoder is None or files.label in table.frame.columns else None
     y, class_names = read_labels(table, label, files.unknown, summary, needed=encoder is None)
     columns = read_columns(table, files, matrix, encoder, summary)
+    summary.columns |= dict.fromkeys(source.left_out, "left out")
     if label is None and encoder is None:
         _warn_without_label(table, summary)
     remedy = "" if encoder is None else ", keep those of the run with --with-training-nodes"
