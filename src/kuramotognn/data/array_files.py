@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,19 +11,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import scipy.io
 import scipy.sparse
 import torch
 from torch import Tensor
 
 from kuramotognn.data.errors import DataError
-from kuramotognn.data.file_bytes import ZIP_MAGIC, check_expansion, expansion_limit, open_zip, read_bytes
+from kuramotognn.data.file_bytes import ZIP_MAGIC, open_zip, read_bytes
+from kuramotognn.data.mat_files import read_mat
 
 Array: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = dict[str, Any]
 """Arrays and SciPy sparse matrices by name."""
 
-MAT_HEADER, MAT_COMPRESSED = 128, 15
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 WIDEST = 10_000_000
 """Rows or columns that a sparse matrix may have, unless a hundredth of them have an entry."""
@@ -69,33 +67,6 @@ def read_npz(
         return found
 
 
-def read_mat(path: Path | str, content: bytes) -> Arrays:
-    """All variables of a MATLAB file, of any version before 7.3."""
-    if b"MATLAB 7.3" in content[:MAT_HEADER]:
-        raise DataError(f"{path} is a MATLAB file of version 7.3; save it with the option -v7")
-    with as_data_error(path, "a MATLAB file"):
-        _check_mat(path, content)
-        found = scipy.io.loadmat(io.BytesIO(content), spmatrix=False)  # type: ignore[arg-type]
-        return {name: value for name, value in found.items() if not name.startswith("__")}
-
-
-def _check_mat(path: Path | str, content: bytes) -> None:
-    """Count what the compressed elements of a version 5 file unpack to."""
-    order = {b"IM": "little", b"MI": "big"}.get(content[126:128])
-    if order is None:
-        return
-    place, total = MAT_HEADER, 0
-    while place + 8 <= len(content):
-        kind, size = (int.from_bytes(content[at : at + 4], order) for at in (place, place + 4))  # type: ignore[arg-type]
-        if kind == MAT_COMPRESSED:
-            unpacker, packed = zlib.decompressobj(), content[place + 8 : place + 8 + size]
-            while packed and total <= expansion_limit(len(content)):
-                total += len(unpacker.decompress(packed, 1 << 20))
-                packed = unpacker.unconsumed_tail
-            check_expansion(path, len(content), total)
-        place += 8 + size
-
-
 def read_safetensors(path: Path | str, content: bytes) -> Arrays:
     """All tensors of a safetensors file."""
     import safetensors.torch
@@ -114,7 +85,8 @@ def read_torch(path: Path | str, content: bytes) -> Arrays:
         if content[:4] == ZIP_MAGIC:
             open_zip(content, path).close()
         try:
-            with torch.serialization.safe_globals(containers):
+            # A sparse tensor with wrong indices would be read outside its memory.
+            with torch.serialization.safe_globals(containers), torch.sparse.check_sparse_tensor_invariants():  # type: ignore[no-untyped-call]
                 saved = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         except Exception as error:
             if "weights_only" not in str(error) and "Weights only" not in str(error):

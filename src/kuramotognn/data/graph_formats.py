@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse
 
-from kuramotognn.data.array_files import CSR_PARTS, Array, Arrays, checked, csr_matrix, read_arrays
+from kuramotognn.data.array_files import CSR_PARTS, Array, Arrays, as_data_error, checked, csr_matrix, read_arrays
 from kuramotognn.data.errors import DataError
 
 ID, LABEL, WEIGHT = "id", "label", "weight"
@@ -70,8 +70,8 @@ def recognise(path: Path, arrays: Arrays) -> GraphFile | None:
     chosen = next((each for each in FORMATS if each.names <= arrays.keys()), None)
     if chosen is None:
         return None
-    graph = chosen.read(path, arrays)
-    masks = _masks(arrays)
+    with as_data_error(path, f"a graph with {chosen.title}"):
+        graph, masks = chosen.read(path, arrays), _masks(arrays)
     nodes = next(iter(graph.columns.values()))
     for part, mask in masks.items():
         if mask.shape[1] != len(nodes):
