@@ -142,12 +142,16 @@ def run(name: str, folder: Path, count: int, least: int) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.filterwarnings("ignore")
-def test_a_mutated_file_is_read_or_raises_data_error(name: str, tmp_path: Path) -> None:
+def test_a_mutated_file_is_read_or_raises_data_error(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     run(name, tmp_path, count=7, least=0)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.filterwarnings("ignore")
-def test_many_mutated_files(name: str, tmp_path: Path) -> None:
+def test_many_mutated_files(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     run(name, tmp_path, count=115, least=5)
+    assert capfd.readouterr().err == ""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -139,11 +141,28 @@ def is_parquet(content: bytes) -> bool:
 
 def read_parquet(path: Path, content: bytes) -> Table:
     """The table in a Parquet file."""
-    with as_data_error(path, "Parquet"):
+    with as_data_error(path, "Parquet"), _without_panics():
         lazy = pl.scan_parquet(io.BytesIO(content))
         # A constant column takes no room, whatever the number of its rows.
         check_expansion(path, len(content), 8 * lazy.select(pl.len()).collect().item() * len(lazy.collect_schema()))
         return Table(path.name, pl.read_parquet(io.BytesIO(content), use_pyarrow=False)).not_empty()
+
+
+@contextmanager
+def _without_panics() -> Iterator[None]:
+    """Drop what is written to the error stream: for a damaged file polars prints Rust's backtrace before it raises."""
+    try:
+        kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # There is no error stream.
+        yield
+        return
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def decoded(path: Path, content: bytes) -> str:
