@@ -1,4 +1,4 @@
-"""A mutated file is either read or raises DataError, never another exception."""
+"""A mutated file is read or raises DataError, never another exception, within 10 seconds and a gigabyte."""
 
 import random
 from collections.abc import Callable
@@ -10,7 +10,9 @@ import pytest
 import scipy.sparse
 
 from kuramotognn.data import DataError, GraphFiles, read_graph, read_graphml
-from kuramotognn.data.table_files import read_matrix
+from kuramotognn.data.matrix_files import read_matrix
+from tests.data.graph_examples import WHOLE, edge_lists
+from tests.data.limits import limits
 from tests.data.test_own_graph import EDGES, MEANING, NODES
 
 GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
@@ -85,6 +87,20 @@ def formats(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], object]]]:
     def as_graphml(path: Path) -> object:
         return read_graphml(path, label="topic")
 
+    def as_graph(path: Path) -> object:
+        return read_graph(GraphFiles(path))
+
+    (folder / "whole").mkdir()
+    for name, write in WHOLE.items():
+        write(folder / "whole" / name)
+    whole = {name: ((folder / "whole" / name).read_bytes(), as_graph) for name in WHOLE if name != "nodes.csv"}
+
+    def as_dgl_nodes(path: Path) -> object:
+        return read_graph(GraphFiles(path, folder / "whole" / "edges.csv"))
+
+    def as_edge_list(path: Path) -> object:
+        return read_graph(GraphFiles(folder / "whole" / "shchur.npz", path))
+
     return {
         "nodes.csv": (NODES.encode(), as_nodes),
         "edges.csv": (EDGES.encode(), as_edges),
@@ -94,25 +110,48 @@ def formats(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], object]]]:
         "words.npz": ((folder / "words.npz").read_bytes(), as_features),
         "dense.npz": ((folder / "dense.npz").read_bytes(), read_matrix),
         "graph.graphml": (GRAPHML.encode(), as_graphml),
+        **whole,
+        "dgl.csv": ((folder / "whole" / "nodes.csv").read_bytes(), as_dgl_nodes),
+        **{f"edges-{name}": (content, as_edge_list) for name, content in edge_lists().items()},
     }
 
 
-@pytest.mark.parametrize("name", [
+NAMES = [
     "nodes.csv", "edges.csv", "nodes.parquet", "edges.parquet", "nodes.npz", "words.npz", "dense.npz", "graph.graphml",
-])  # fmt: skip
-@pytest.mark.filterwarnings("ignore")
-def test_a_mutated_file_is_read_or_raises_data_error(name: str, tmp_path: Path) -> None:
-    good, read = formats(tmp_path)[name]
-    path = tmp_path / f"mutated-{name}"
+    *(name for name in WHOLE if name != "nodes.csv"), "dgl.csv", *(f"edges-{name}" for name in edge_lists()),
+]  # fmt: skip
+
+
+def run(name: str, folder: Path, count: int, least: int) -> None:
+    good, read = formats(folder)[name]
+    path = folder / f"mutated-{name}"
     path.write_bytes(good)
     read(path)
     rnd = random.Random(name)
     sentences = []
-    for _ in range(300):
+    for _ in range(count):
         path.write_bytes(mutate(good, rnd))
         try:
-            read(path)
+            with limits(10):
+                read(path)
         except DataError as error:
             sentences.append(str(error))
-    assert len(sentences) > 10, "too few mutations were errors"
+    assert len(sentences) >= least, "too few mutations were errors"
     assert all(sentence and "\n" not in sentence for sentence in sentences)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore")
+def test_a_mutated_file_is_read_or_raises_data_error(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run(name, tmp_path, count=7, least=0)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore")
+def test_many_mutated_files(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run(name, tmp_path, count=115, least=5)
+    assert capfd.readouterr().err == ""

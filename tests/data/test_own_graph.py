@@ -11,7 +11,7 @@ import torch
 
 from kuramotognn import SparseFeatures
 from kuramotognn.data import ColumnEncoder, DataError, GraphFiles, NodeDataset, read_graph, read_nodes_edges
-from kuramotognn.data.table_files import read_matrix
+from kuramotognn.data.matrix_files import read_matrix
 
 NODES = """paper,year,venue,pages,topic,part
 a,1990,ICML,8,ml,train
@@ -282,7 +282,7 @@ def test_npz_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="must hold one matrix"):
         read_matrix(path)
     np.savez(path, a=np.array([[1.0, np.nan]]))
-    with pytest.raises(DataError, match=r"entry \[0, 1\] of its matrix is nan"):
+    with pytest.raises(DataError, match="row 0, column 1 of its matrix is nan"):
         read_matrix(path)
     np.savez(path, a=np.array([["x"]]))
     with pytest.raises(DataError, match="not numbers"):

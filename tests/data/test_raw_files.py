@@ -2,8 +2,10 @@
 
 import errno
 import hashlib
+import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -38,10 +40,23 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
             if answer.isdigit():
                 self.send_error(int(answer))
                 return
+            if "://" in answer:
+                self.send_response(302)
+                self.send_header("Location", answer)
+                self.end_headers()
+                return
+            if answer == "endless":
+                self.send_response(200)
+                self.end_headers()
+                with suppress(OSError):
+                    while True:
+                        self.wfile.write(CONTENT)
+                return
             self.send_response(200)
             self.send_header("Content-Length", str(len(CONTENT)))
             self.end_headers()
-            self.wfile.write({"whole": CONTENT, "half": CONTENT[:1000], "other": CONTENT[::-1]}[answer])
+            with suppress(OSError):  # The client may have enough.
+                self.wfile.write({"whole": CONTENT, "half": CONTENT[:1000], "other": CONTENT[::-1]}[answer])
 
         def log_message(self, *_: object) -> None:
             pass
@@ -51,6 +66,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         monkeypatch.setattr(files, "FIRST_PAUSE", 0.001)
+        monkeypatch.setattr(files, "SCHEMES", ("http",))
         yield state
         http.shutdown()
         thread.join()
@@ -97,7 +113,7 @@ def test_not_found_is_not_retried(server: Server, tmp_path: Path) -> None:
 def test_an_unreachable_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "FIRST_PAUSE", 0.001)
     with pytest.raises(DataError, match=r"cannot be downloaded: .*get it by other means"):
-        download(RawFile("file.bin", "http://127.0.0.1:9/file.bin"), tmp_path)
+        download(RawFile("file.bin", "https://127.0.0.1:9/file.bin"), tmp_path)
 
 
 def test_a_file_with_a_wrong_checksum_is_renamed_and_not_used(server: Server, tmp_path: Path) -> None:
@@ -106,6 +122,49 @@ def test_a_file_with_a_wrong_checksum_is_renamed_and_not_used(server: Server, tm
         download(RawFile("file.bin", server.url, SHA256), tmp_path)
     assert (tmp_path / "file.bin.rejected").read_bytes() == CONTENT[::-1]
     assert read_raw(RawFile("file.bin", server.url, SHA256), tmp_path, offline=False) == CONTENT
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "ftp://127.0.0.1:9/x", "file:///etc/hostname"])
+def test_only_https_is_downloaded_from(url: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is not an https address"):
+        download(RawFile("file.bin", url, SHA256), tmp_path)
+    assert not names(tmp_path)
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:9/x", "ftp://127.0.0.1:9/x"])
+def test_a_redirection_to_another_scheme_is_not_followed(url: str, server: Server, tmp_path: Path) -> None:
+    server.script = [url]  # The server of this test speaks http, which stands for https here.
+    with pytest.raises(DataError, match=r"127\.0\.0\.1:9/x is not an https address"):
+        download(RawFile("file.bin", server.url, SHA256), tmp_path)
+    assert not names(tmp_path)
+
+
+@pytest.mark.parametrize("answer", ["endless", "whole"])
+def test_a_download_has_a_size_limit(answer: str, server: Server, tmp_path: Path) -> None:
+    server.script = [answer]
+    with pytest.raises(DataError, match="sends more than the 1000 bytes"):
+        download(RawFile("file.bin", server.url, SHA256, largest=1000), tmp_path)
+    assert server.requests == 1
+    assert not names(tmp_path)
+
+
+def test_every_public_file_has_an_https_address_and_a_checksum() -> None:
+    for info in DATASETS.values():
+        sources = [info.archive[0]] if info.archive else info.raw
+        assert all(file.url.startswith("https://") for file in (*sources, *info.raw))
+        assert all(file.sha256 or file.git_blob for file in sources), info.name
+
+
+def test_a_pipe_in_place_of_a_raw_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "file.bin")
+    with pytest.raises(DataError, match="is a pipe, socket or device"):
+        read_raw(RawFile("file.bin", "https://127.0.0.1:9/x"), tmp_path, offline=True)
+
+
+def test_a_home_folder_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KURAMOTOGNN_DATA", "~nouser/data")
+    with pytest.raises(DataError, match="'~nouser/data' names a home folder that does not exist"):
+        data_root()
 
 
 def test_offline_sends_no_request(server: Server, tmp_path: Path) -> None:

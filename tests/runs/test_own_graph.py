@@ -110,7 +110,7 @@ def test_new_files_that_do_not_fit(trained: tuple[Path, list[str]], tmp_path: Pa
         assert sentence in capsys.readouterr().err
         assert not out.exists()
     assert main(["predict", str(run), "--nodes", str(new), "--out", str(out), "--quiet"]) == 2
-    assert "other nodes need both --nodes and --edges" in capsys.readouterr().err
+    assert "holds nodes only, and --edges is missing" in capsys.readouterr().err
 
 
 def test_a_tampered_encoder_gets_a_sentence(trained: tuple[Path, list[str]], tmp_path: Path,

@@ -35,9 +35,8 @@ def check(
     """Read a graph of your own and say what was understood, without training."""
     from kuramotognn.data import GraphFiles, read_graph
 
-    for name in ("nodes", "edges"):
-        if name not in files:
-            raise ValueError(f"a graph of your own needs both --nodes and --edges; --{name} is missing")
+    if "nodes" not in files:
+        raise ValueError("a graph of your own needs --nodes, and --edges unless they are in the same file")
     understood = read_graph(GraphFiles(**files), directed=directed)[1]
     if output.json:
         print(json.dumps(asdict(understood), indent=2))
@@ -59,7 +58,8 @@ def _lines(known: GraphSummary) -> list[tuple[str, str]]:
     kinds: dict[str, list[str]] = {}
     for name, kind in known.columns.items():
         kinds.setdefault(kind.split(",")[0], []).append(f"{name} ({kind.split(', ')[1]})" if "," in kind else name)
-    lines = [("nodes", f"{known.nodes}, {known.isolated} of them without an edge")]
+    lines = [("format", each) for each in known.formats]
+    lines.append(("nodes", f"{known.nodes}, {known.isolated} of them without an edge"))
     lines += [(kind, _some(names)) for kind, names in kinds.items()]
     if known.matrix:
         lines.append(("matrix", known.matrix))
@@ -68,8 +68,12 @@ def _lines(known: GraphSummary) -> list[tuple[str, str]]:
         balance = [f"{name} {count} ({100 * count / labelled:.0f} %)" for name, count in known.classes.items()]
         lines.append(("classes", f"{len(balance)}: {_some(balance)}"))
     lines.append(("unlabelled", f"{known.unlabelled} nodes to predict"))
+    if known.unknown:
+        taken = _some([f"{name} {count}" for name, count in known.unknown.items()])
+        lines.append(("unknown", f"{taken}: labels that are taken as unknown; --unknown none takes them as classes"))
     if known.parts:
-        lines.append(("parts", ", ".join(f"{part} {count}" for part, count in known.parts.items())))
+        sizes = ", ".join(f"{part} {count}" for part, count in known.parts.items())
+        lines.append(("splits", f"{known.splits} given (protocol own-split): {sizes}"))
     kind = "one-way" if known.directed else "undirected"
     edges = f"{known.edges} rows, {kind}; {known.repeated} repeated, {known.loops} loops, {known.dropped} dropped"
     lines.append(("edges", edges))

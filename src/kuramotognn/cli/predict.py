@@ -41,7 +41,7 @@ def predict(
     nodes
         Other nodes than those of the run, with the columns it was trained with; labels may be missing.
     edges
-        The edges between these nodes.
+        The edges between these nodes, unless the file of nodes holds them.
     features
         Their feature matrix, if the run was trained with one.
     with_training_nodes
@@ -56,8 +56,8 @@ def predict(
         raise ValueError(f"{str(out)!r} exists; pass --overwrite to replace it, or name another file")
     new: dict[str, Any] | None = None
     if nodes or edges or features:
-        if nodes is None or edges is None:
-            raise ValueError("other nodes need both --nodes and --edges")
+        if nodes is None:
+            raise ValueError("other nodes need --nodes, and --edges unless they are in the same file")
         new = {"nodes": nodes, "edges": edges, "features": features}
         new |= {"allow_missing": True} if allow_missing else {}
     found = predict_run(run, split, new=new, with_training_nodes=with_training_nodes, observer=RunProgress(output))

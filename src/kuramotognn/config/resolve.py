@@ -97,7 +97,7 @@ def explain(error: ValidationError, settings: Mapping[str, Any]) -> str:
         return f"unknown setting {setting!r}{did_you_mean(setting, known)}; known here: {', '.join(known)}"
     if problem["type"] in ("missing", "missing_argument"):
         if path[:2] == ["data", "files"]:
-            return f"a graph of your own needs both --nodes and --edges; --{path[-1]} is missing"
+            return f"a graph of your own needs --nodes, and --edges unless one file has both; --{path[-1]} is missing"
         return f"{setting} must be given; it has no default"
     if problem["type"] == "greater_than" and context.get("gt") == 0:
         return f"{setting} must be positive, got {value}"

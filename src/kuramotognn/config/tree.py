@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
@@ -23,6 +24,7 @@ from kuramotognn.data import (
     DRAWN,
     OWN_GRAPH,
     PROTOCOLS,
+    DataError,
     GraphFiles,
     GraphSummary,
     NodeDataset,
@@ -31,6 +33,7 @@ from kuramotognn.data import (
     dataset_name,
     fraction,
     given_split,
+    given_splits,
     k_fold,
     load_dataset,
     random_per_class,
@@ -79,6 +82,13 @@ class DataConfig(Strict):
         if self.files is None:
             return load_dataset(name, protocol=self.protocol, directed=self.directed)
         dataset, summary = read_graph(self.files, directed=self.directed)
+        if not dataset.class_names:
+            raise DataError("a graph of your own needs the column of its classes; name it with --label")
+        if self.protocol == "own-split" and not dataset.given_splits:
+            raise DataError(
+                f"your graph has no protocol 'own-split'; it has {', '.join(DRAWN)}; name the column of parts with "
+                "--split-column"
+            )
         if on_read:
             on_read(summary)
         return dataset
@@ -143,12 +153,8 @@ class Config(Strict):
             if protocol not in allowed:
                 raise ValueError(f"{self.dataset} has no protocol {protocol!r}; it has {', '.join(allowed)}")
             return self
-        if files.label is None:
-            raise ValueError("a graph of your own needs the column of its classes; name it with --label")
-        own = ("own-split",) if files.split_column is not None else ()
-        if protocol not in (*own, *DRAWN):
-            hint = "; name the column of parts with --split-column" if protocol == "own-split" else ""
-            raise ValueError(f"your graph has no protocol {protocol!r}; it has {', '.join((*own, *DRAWN))}{hint}")
+        if protocol not in ("own-split", *DRAWN):
+            raise ValueError(f"your graph has no protocol {protocol!r}; it has {', '.join(('own-split', *DRAWN))}")
         return self
 
     def to_toml(self) -> str:
@@ -163,9 +169,9 @@ def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
     if data is not None:
         if isinstance(data.get("files"), Mapping):
             data["files"] = _table(data["files"])
-        protocol, defaults = data_defaults(dataset, data)
+        splits, defaults = data_defaults(dataset, data, complete="splits" in values and "protocol" in data)
         data = defaults | data
-        values = {"splits": min(5, PROTOCOLS[protocol].splits)} | dict(values) if protocol in PROTOCOLS else values
+        values = {"splits": min(5, splits)} | dict(values)
     if model is not None:
         model = {"name": DEFAULT_MODEL} | model
         model["name"] = model_name(str(model["name"]))
@@ -176,20 +182,36 @@ def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
     return _tuples(values) | {name: value for name, value in replaced.items() if value is not None}
 
 
-def data_defaults(dataset: str, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The protocol, and settings of the data that follow from it and the data set."""
+def data_defaults(dataset: str, given: Mapping[str, Any], *, complete: bool = False) -> tuple[int, dict[str, Any]]:
+    """The number of splits, and settings of the data that follow from the data set and its protocol.
+
+    Files are opened only if they decide either: settings of a run folder are ``complete``.
+    """
     if dataset == OWN_GRAPH:
-        own_split = _table(given.get("files")) or {}
-        protocol = given.get("protocol", "fraction" if own_split.get("split_column") is None else "own-split")
-        return protocol, {"protocol": protocol, "largest_component": False, "normalisation": "standardise"}
+        protocol, splits = (given.get("protocol"), 1) if complete else _own_protocol(given)
+        return splits, {"protocol": protocol, "largest_component": False, "normalisation": "standardise"}
     info = DATASETS[dataset]
     protocol = given.get("protocol", info.default)
-    return protocol, {
+    return _splits_of(protocol), {
         "protocol": protocol,
         "development": info.development,
         "largest_component": protocol == info.default == "random-per-class",
         "normalisation": info.normalisation,
     }
+
+
+def _own_protocol(given: Mapping[str, Any]) -> tuple[Any, int]:
+    """The protocol of a user's graph and its number of splits: those in its files, if there are any."""
+    protocol, files = given.get("protocol"), _table(given.get("files")) or {}
+    if protocol in (None, "own-split") and isinstance(files.get("nodes"), str | Path):
+        own = given_splits(GraphFiles(Path(files["nodes"]), split_column=files.get("split_column")))
+        if own or protocol is not None:
+            return "own-split", max(own, 1)
+    return (protocol, _splits_of(protocol)) if protocol is not None else ("fraction", _splits_of("fraction"))
+
+
+def _splits_of(protocol: Any) -> int:
+    return PROTOCOLS[protocol].splits if protocol in PROTOCOLS else 1
 
 
 def solver_defaults(model: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,7 +230,7 @@ def _dataset(name: Any, data: Mapping[str, Any] | None) -> Any:
     if own != (known == OWN_GRAPH):
         if own:
             raise ValueError(f"--nodes and --edges read a graph of your own; leave out the data set {known!r}")
-        raise ValueError(f"{OWN_GRAPH} needs files: pass --nodes and --edges")
+        raise ValueError(f"{OWN_GRAPH} needs files: pass --nodes, and --edges unless they are in the same file")
     return known
 
 

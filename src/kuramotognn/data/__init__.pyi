@@ -12,9 +12,10 @@ from .datasets import dataset_name as dataset_name
 from .datasets import load_dataset as load_dataset
 from .errors import DataError as DataError
 from .graph_files import GraphFiles as GraphFiles
+from .graph_source import given_splits as given_splits
+from .graph_summary import GraphSummary as GraphSummary
 from .node_dataset import UNLABELLED as UNLABELLED
 from .node_dataset import NodeDataset as NodeDataset
-from .own_graph import GraphSummary as GraphSummary
 from .own_graph import read_graph as read_graph
 from .own_graph import read_nodes_edges as read_nodes_edges
 from .protocols import DRAWN as DRAWN

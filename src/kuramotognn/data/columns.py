@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -12,6 +12,9 @@ from torch import Tensor
 from kuramotognn.data.errors import DataError
 from kuramotognn.features import Features, SparseFeatures
 from kuramotognn.typing import Index, Nodes
+
+SPARSE_ABOVE = 64
+"""Categories of a column from which on its one-hot encoding is sparse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +77,7 @@ class ColumnEncoder(BaseModel):
         """Fit means, standard deviations and categories to ``nodes``."""
         numbers = columns.numbers[nodes]
         means, scales = torch.zeros(numbers.size(1)).double(), torch.ones(numbers.size(1)).double()
-        if standardise and nodes.numel():
+        if standardise and numbers.numel():
             means, spread = numbers.mean(dim=0), numbers.std(dim=0, correction=0)
             # Rounding errors give a constant column a tiny standard deviation; do not divide by it.
             scales = torch.where(spread > 1e-12 * (1 + means.abs()), spread, torch.ones_like(spread))
@@ -92,16 +95,17 @@ class ColumnEncoder(BaseModel):
     def apply(self, columns: Columns) -> Features:
         """Features of all nodes: numbers, categories, matrix, in this order."""
         self._check(columns)
-        order = [columns.number_names.index(name) for name in self.means]
+        number = {name: place for place, name in enumerate(columns.number_names)}
+        order = [number[name] for name in self.means]
         means, scales = (torch.tensor(list(row.values()), dtype=torch.float64) for row in (self.means, self.scales))
-        parts = [((columns.numbers[:, order] - means) / scales).float()]
+        parts: list[Features] = [((columns.numbers[:, order] - means) / scales).float()]
         for name, known in self.categories.items():
             column = columns.categories[name]
             place = {value: number for number, value in enumerate(known)}
-            # Unknown and missing values (code −1) are encoded in a last column, which is removed.
-            codes = torch.tensor([*(place.get(value, len(known)) for value in column.names), len(known)])[column.codes]
-            parts.append(torch.nn.functional.one_hot(codes, len(known) + 1)[:, :-1].float())
-        return _stack_columns(torch.cat(parts, dim=1), columns.matrix)
+            # Unknown and missing values have the code −1.
+            codes = torch.tensor([*(place.get(value, -1) for value in column.names), -1])[column.codes]
+            parts.append(_one_hot(codes, len(known)))
+        return _stack_columns(parts if columns.matrix is None else [*parts, columns.matrix])
 
     def unseen(self, columns: Columns) -> list[str]:
         """A sentence for each column with values that no training node has."""
@@ -119,7 +123,8 @@ class ColumnEncoder(BaseModel):
         return sentences
 
     def _check(self, columns: Columns) -> None:
-        missing = [name for name in self.means if name not in columns.number_names]
+        numbers = set(columns.number_names)
+        missing = [name for name in self.means if name not in numbers]
         missing += [name for name in self.categories if name not in columns.categories]
         if missing:
             raise DataError(f"the column {missing[0]!r}, which the model was trained with, is missing; add it")
@@ -136,14 +141,30 @@ def select_rows(x: Features, nodes: Index) -> Features:
     return x.rows(nodes) if isinstance(x, SparseFeatures) else x[nodes]
 
 
-def _stack_columns(left: Nodes, right: Features | None) -> Features:
-    if right is None or isinstance(right, Tensor):
-        return left if right is None else torch.cat([left, right.to(left.dtype)], dim=1)
-    row, col = left.nonzero().t()
-    pattern, width = right.pattern, left.size(1)
-    return SparseFeatures.from_coo(
-        torch.cat([row, pattern.row]),
-        torch.cat([col, pattern.col + width]),
-        torch.cat([left[row, col], right.values.to(left.dtype)]),
-        (left.size(0), width + right.shape[1]),
-    )
+def _one_hot(codes: Index, width: int) -> Features:
+    """A column for each code; none for −1. Sparse if there are many columns."""
+    rows = (codes >= 0).nonzero().flatten()
+    if width > SPARSE_ABOVE:
+        return SparseFeatures.from_coo(rows, codes[rows], torch.ones(rows.numel()), (codes.numel(), width))
+    dense = torch.zeros(codes.numel(), width)
+    dense[rows, codes[rows]] = 1
+    return dense
+
+
+def _stack_columns(parts: Sequence[Features]) -> Features:
+    """Features side by side; sparse if one of them is."""
+    dense = [part.float() for part in parts if isinstance(part, Tensor)]
+    if len(dense) == len(parts):
+        return torch.cat(dense, dim=1)
+    rows, cols, values, width = [], [], [], 0
+    for part in parts:
+        if isinstance(part, Tensor):
+            row, col = part.nonzero().t()
+            entries = part[row, col]
+        else:
+            row, col, entries = part.pattern.row, part.pattern.col, part.values
+        rows.append(row)
+        cols.append(col + width)
+        values.append(entries.float())
+        width += part.shape[1]
+    return SparseFeatures.from_coo(torch.cat(rows), torch.cat(cols), torch.cat(values), (parts[0].shape[0], width))

@@ -12,12 +12,16 @@ import scipy.sparse
 import torch
 
 from kuramotognn.checks import check_shape
+from kuramotognn.data.array_files import as_data_error
 from kuramotognn.data.errors import DataError
+from kuramotognn.data.file_bytes import read_bytes
 from kuramotognn.data.graph_files import GraphFiles
+from kuramotognn.data.graph_source import GraphSource
+from kuramotognn.data.matrix_files import sparse_features
 from kuramotognn.data.node_dataset import UNLABELLED, NodeDataset
 from kuramotognn.data.own_graph import assemble
 from kuramotognn.data.splits import Split
-from kuramotognn.data.table_files import Table, as_data_error, read_bytes, sparse_features
+from kuramotognn.data.table_files import Table
 from kuramotognn.features import Features, as_features, check_features
 from kuramotognn.graph import check_edges
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Labels
@@ -108,8 +112,8 @@ def from_networkx(
         schema: Any = dict.fromkeys(("(source)", "(target)"), pl.String)
         pairs = Table(f"edges of {name}", pl.DataFrame(edges, schema_overrides=schema, strict=False))
     columns: Any = {"id": "(node)", "label": label, "split_column": split, "weight": weight}
-    files = GraphFiles(Path(name), Path(name), **columns, categorical=tuple(categorical), ignore=tuple(ignore))
-    return assemble(table, pairs, files, directed=graph.is_directed())[0]
+    files = GraphFiles(Path(name), **columns, categorical=tuple(categorical), ignore=tuple(ignore))
+    return assemble(GraphSource(table, files, pairs), directed=graph.is_directed())[0]
 
 
 def read_graphml(path: Path | str, **meaning: Any) -> NodeDataset:

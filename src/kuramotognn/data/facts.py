@@ -11,9 +11,11 @@ from typing import Any
 from kuramotognn._version import __version__
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.data.datasets import DATASETS, DatasetInfo, load_dataset
+from kuramotognn.data.file_bytes import read_regular
 from kuramotognn.data.raw_files import data_root
 
 CACHE = "facts.json"
+LARGEST_CACHE = 1 << 20
 
 
 def describe_datasets(root: Path | None = None) -> list[dict[str, Any]]:
@@ -61,7 +63,7 @@ def _entry(info: DatasetInfo, root: Path, cached: Any) -> dict[str, Any] | None:
 
 def _read_cache(root: Path) -> dict[str, Any]:
     try:
-        cached = json.loads((root / CACHE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        cached = json.loads(read_regular(root / CACHE, LARGEST_CACHE))
+    except (ValueError, RecursionError):
         return {}
     return cached if isinstance(cached, dict) else {}

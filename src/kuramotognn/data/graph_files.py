@@ -8,6 +8,8 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Strict
 
+from kuramotognn.data.file_bytes import home_expanded
+
 FilePath: TypeAlias = Annotated[Path, Strict(False)]
 
 
@@ -16,9 +18,12 @@ class GraphFiles:
     """The files of a user's graph and the meaning of their columns.
 
     Attributes:
-        nodes: file of your own nodes: CSV, Parquet or npz, one row per node.
-        edges: file of your own edges: CSV or Parquet, one row per edge with the ids of its two ends.
-        label: column of classes; nodes with an empty cell are to be predicted.
+        nodes: file of your own nodes: CSV or Parquet with one row per node, or a whole graph as npz, mat, safetensors
+            or pt.
+        edges: file of your own edges: CSV, Parquet or an edge list, one row per edge with the ids of its two ends
+            (default: those in the file of nodes).
+        label: column of classes; nodes with an empty cell are to be predicted (default: that of the format).
+        unknown: labels that mean unknown: any texts, none, or auto for nan, ?, unknown, and -1 beside 0, 1, ….
         id: column of node ids.
         split_column: column with the values train, validation or test.
         features: npz file with a sparse or dense feature matrix, one row per node in the order of the nodes.
@@ -34,8 +39,9 @@ class GraphFiles:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 -- read by pydantic where settings are validated
 
     nodes: FilePath
-    edges: FilePath
+    edges: FilePath | None = None
     label: str | None = None
+    unknown: tuple[str, ...] = ("auto",)
     id: str = "id"
     split_column: str | None = None
     features: FilePath | None = None
@@ -51,7 +57,7 @@ class GraphFiles:
         for name in ("nodes", "edges", "features"):
             if (path := getattr(self, name)) is not None:
                 # A run folder may be used from another working directory.
-                object.__setattr__(self, name, Path(path).expanduser().absolute())
+                object.__setattr__(self, name, home_expanded(path).absolute())
         character = {"tab": "\t", "\\t": "\t"}.get(self.separator, self.separator)
         if len(character.encode()) != 1:
             raise ValueError(f"separator must be one character, or tab, got {self.separator!r}")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 
 from kuramotognn.data.columns import Columns, select_rows
 from kuramotognn.data.splits import Split
-from kuramotognn.features import Features
+from kuramotognn.features import Features, SparseFeatures
 from kuramotognn.graph import largest_component
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Index, Labels
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 UNLABELLED = -1
 """Class of a node without a label."""
@@ -87,6 +91,25 @@ class NodeDataset:
         if weight is not None:
             weight = weight.new_zeros(unique.numel()).scatter_reduce(0, place, weight.repeat(2), "amax")
         return replace(self, edge_index=edges, edge_weight=weight)
+
+    def to_data(self) -> Data:
+        """PyG's ``Data`` with dense ``x``, ``edge_index``, ``y`` and ``edge_weight``; given splits become masks.
+
+        Masks are ``[N]`` for one split and ``[N, splits]`` for several, as in PyG's data sets.
+        """
+        from torch_geometric.data import Data  # Importing it takes seconds.
+
+        x = self.x.to_dense() if isinstance(self.x, SparseFeatures) else self.x
+        data = Data(x=x, edge_index=self.edge_index, y=self.y)
+        if self.edge_weight is not None:
+            data.edge_weight = self.edge_weight
+        for name, part in (("train_mask", "train"), ("val_mask", "validation"), ("test_mask", "test")):
+            masks = torch.zeros(self.num_nodes, len(self.given_splits), dtype=torch.bool)
+            for number, split in enumerate(self.given_splits):
+                masks[getattr(split, part), number] = True
+            if self.given_splits:
+                data[name] = masks.squeeze(1)
+        return data
 
     def edge_homophily(self) -> float:
         """Share of edges between nodes of the same class, without self-loops and edges of unlabelled nodes."""

@@ -8,15 +8,18 @@ import os
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.data.errors import DataError
+from kuramotognn.data.file_bytes import home_expanded, read_regular
 
 Progress = Callable[[str, int, int | None], None]
 """Called during a download with the file's name, the bytes read so far, and the total if it is known."""
@@ -25,6 +28,10 @@ ATTEMPTS = 4
 FIRST_PAUSE = 1.0
 TIMEOUT = 30.0
 CHUNK = 1 << 16
+LARGEST = 1 << 27
+"""Bytes of a raw file; the largest of them, ogbn-arxiv's archive, has 83 million."""
+SCHEMES = ("https",)
+"""Schemes of addresses that are downloaded from, also after a redirection."""
 
 _progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
@@ -38,12 +45,14 @@ class RawFile:
         url: where it is downloaded from.
         sha256: its SHA-256 checksum, if known.
         git_blob: its git blob id, if that is known instead.
+        largest: bytes that it has at most.
     """
 
     path: str
     url: str
     sha256: str | None = None
     git_blob: str | None = None
+    largest: int = LARGEST
 
     def is_genuine(self, content: bytes) -> bool | None:
         """Whether the content matches the checksum; None if no checksum is known."""
@@ -57,12 +66,12 @@ class RawFile:
 def data_root() -> Path:
     """The folder of raw files: ``KURAMOTOGNN_DATA``, or the cache folder of the platform."""
     if chosen := os.environ.get("KURAMOTOGNN_DATA"):
-        return Path(chosen).expanduser()
+        return home_expanded(chosen)
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "kuramotognn" / "data"
+        return Path(os.environ.get("LOCALAPPDATA") or home_expanded("~/AppData/Local")) / "kuramotognn" / "data"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "kuramotognn"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kuramotognn"
+        return home_expanded("~/Library/Caches/kuramotognn")
+    return Path(os.environ.get("XDG_CACHE_HOME") or home_expanded("~/.cache")) / "kuramotognn"
 
 
 def offline() -> bool:
@@ -97,10 +106,7 @@ def read_raw(file: RawFile, root: Path, *, offline: bool, accept: Callable[[byte
         if offline:
             raise DataError(f"{path} is not there and downloads are switched off; get {file.url} and put it there")
         download(file, root)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    content = read_regular(path, file.largest)
     if file.is_genuine(content) is False and not (accept and accept(content)):
         try:
             aside = f"it was renamed to {path.replace(_rejected(path)).name}"
@@ -156,13 +162,32 @@ def _fetch_with_retries(file: RawFile, path: Path) -> bytes:
     raise DataError(f"{file.url} cannot be downloaded: {reason}; get it by other means and put it in {path}")
 
 
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows a redirection only to an address that may be downloaded from."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        """The request of the new address."""
+        _check_scheme(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _check_scheme(url: str) -> None:
+    if urllib.parse.urlsplit(url).scheme not in SCHEMES:
+        raise DataError(f"{url} is not an https address, so nothing is downloaded from it; get it by other means")
+
+
 def _fetch(file: RawFile) -> bytes:
     report, content = _progress.get(), bytearray()
-    with urllib.request.urlopen(file.url, timeout=TIMEOUT) as response:
+    _check_scheme(file.url)
+    with urllib.request.build_opener(_SafeRedirects).open(file.url, timeout=TIMEOUT) as response:
         length = response.headers.get("Content-Length")
         total = int(length) if length and length.isdigit() else None
         while chunk := response.read(CHUNK):
             content += chunk
+            if max(len(content), total or 0) > file.largest:
+                raise DataError(
+                    f"{file.url} sends more than the {file.largest} bytes that the file has at most; nothing was kept"
+                )
             if report:
                 report(Path(file.path).name, len(content), total)
     if total is not None and len(content) != total:

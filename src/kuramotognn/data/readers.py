@@ -7,7 +7,6 @@ no pickled copy of the data.
 
 from __future__ import annotations
 
-import gzip
 import io
 import pickle
 import zipfile
@@ -22,10 +21,12 @@ import polars as pl
 import scipy.sparse
 import torch
 
+from kuramotognn.data.array_files import as_data_error, read_npz
 from kuramotognn.data.errors import DataError
+from kuramotognn.data.file_bytes import gunzip, open_zip
+from kuramotognn.data.matrix_files import sparse_features
 from kuramotognn.data.node_dataset import UNLABELLED, NodeDataset
 from kuramotognn.data.splits import Split
-from kuramotognn.data.table_files import as_data_error, read_arrays, sparse_features
 from kuramotognn.features import Features
 
 Contents = Mapping[str, bytes]
@@ -61,7 +62,7 @@ def read_planetoid(name: str, contents: Contents) -> NodeDataset:
 def read_shchur(name: str, contents: Contents) -> NodeDataset:
     """Amazon and Coauthor graphs in the npz layout of Shchur et al. 2018, with binary features."""
     (content,) = contents.values()
-    arrays = read_arrays(name, content)
+    arrays = read_npz(name, content)
 
     def matrix(kind: str) -> Any:
         *entries, shape = (arrays[f"{kind}_{key}"] for key in ("data", "indices", "indptr", "shape"))
@@ -82,7 +83,7 @@ def read_webkb(name: str, contents: Contents) -> NodeDataset:
     splits = []
     for number in range(NUM_GIVEN_SPLITS):
         file = f"{name}_split_0.6_0.2_{number}.npz"
-        masks = read_arrays(file, contents[file])
+        masks = read_npz(file, contents[file])
         splits.append(_masked_split([masks[f"{part}_mask"] for part in MASKS], "geom-gcn", number))
     labels = np.array([int(label) for _, _, label in nodes])
     return _dataset(name, x, np.array(edges).astype(np.int64), labels, splits)
@@ -91,7 +92,7 @@ def read_webkb(name: str, contents: Contents) -> NodeDataset:
 def read_heterophilous(name: str, contents: Contents) -> NodeDataset:
     """Roman-empire and amazon-ratings with their ten splits (Platonov et al. 2023)."""
     (content,) = contents.values()
-    arrays = read_arrays(name, content)
+    arrays = read_npz(name, content)
     masks = zip(*(arrays[f"{part}_masks"] for part in MASKS), strict=True)
     splits = [_masked_split(parts, "heterophilous", number) for number, parts in enumerate(masks)]
     x = torch.from_numpy(arrays["node_features"].astype(np.float32))
@@ -116,7 +117,7 @@ def read_ogb_arxiv(name: str, contents: Contents) -> NodeDataset:
 def unzip(archive: bytes, members: Mapping[str, str], source: str) -> dict[str, bytes]:
     """Members of a zip archive: ``members`` maps their paths in the archive to the keys of the result."""
     try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as file:
+        with open_zip(archive, source) as file:
             return {name: file.read(member) for member, name in members.items()}
     except (zipfile.BadZipFile, KeyError, zlib.error, EOFError) as error:
         raise DataError(f"{source} is not the published archive: {error}; remove it and run again") from error
@@ -146,7 +147,7 @@ def _masked_split(masks: Sequence[Array], protocol: str, number: int) -> Split:
 
 def _table(contents: Contents, name: str, dtype: type[pl.DataType]) -> Array:
     with as_data_error(name, "a gzipped table of numbers"):
-        text = io.BytesIO(gzip.decompress(contents[name]))
+        text = io.BytesIO(gunzip(contents[name], name))
         return pl.read_csv(text, has_header=False, infer_schema_length=0).cast(dtype).to_numpy()
 
 

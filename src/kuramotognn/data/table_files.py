@@ -1,27 +1,29 @@
-"""Tables and matrices from files of users: CSV, Parquet and npz. Nothing is unpickled."""
+"""Tables from files of users: CSV and Parquet."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import scipy.sparse
-import torch
 
 from kuramotognn.checks import did_you_mean
+from kuramotognn.data.array_files import as_data_error
 from kuramotognn.data.errors import DataError
-from kuramotognn.features import Features, SparseFeatures
+from kuramotognn.data.file_bytes import check_expansion, read_bytes
 
 SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
 """Common separators, as they are given to --separator."""
+
+Codes: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,8 @@ class Table:
     def texts(self, name: str, what: str) -> pl.Series:
         """A column as text without surrounding blanks; empty cells are null."""
         column = self.column(name, what)
+        if column.dtype.is_float():
+            column = column.fill_nan(None)
         if column.dtype.is_nested() or column.dtype in (pl.Object, pl.Binary):
             raise DataError(f"{self.name}, column {name!r}: cells of type {column.dtype} cannot be read as {what}")
         if column.dtype.is_float():
@@ -82,6 +86,40 @@ class Table:
             column = column.str.strip_chars()
         return column.cast(pl.Float64, strict=False)
 
+    def many_numbers(
+        self, names: Sequence[str]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Columns as numbers ``[n, N]``, NaN for other cells; how many cells of each are filled, how many are numbers.
+
+        All columns at once: a file may have a hundred thousand of them.
+        """
+        found = dict(zip(self.frame.columns, self.frame.get_columns(), strict=True))
+        texts = [name for name in names if found[name].dtype == pl.String]
+        values = np.full((len(names), self.frame.height), np.nan)
+        filled, numbers = np.zeros((2, len(names)), dtype=np.int64)
+        if texts:
+            where = np.flatnonzero([found[name].dtype == pl.String for name in names])
+            cells = pl.concat([found[name].alias("") for name in texts]).str.strip_chars()
+            parsed = cells.cast(pl.Float64, strict=False)
+            shape = (len(texts), self.frame.height)
+            values[where] = parsed.to_numpy().reshape(shape)
+            filled[where] = (cells != "").fill_null(False).to_numpy().reshape(shape).sum(axis=1)
+            numbers[where] = parsed.is_not_null().to_numpy().reshape(shape).sum(axis=1)
+        for place, name in enumerate(names):
+            dtype = found[name].dtype
+            if dtype != pl.String:
+                filled[place] = self.frame.height
+                if dtype.is_numeric() or dtype == pl.Boolean:
+                    numbers[place] = self.frame.height
+                    values[place] = found[name].cast(pl.Float64, strict=False).to_numpy()
+        return values, filled, numbers
+
+    def not_empty(self) -> Table:
+        """The table itself; DataError if it has no rows."""
+        if not self.frame.height:
+            raise DataError(f"{self.name} has no rows")
+        return self
+
     def place(self, row: int, column: str | None = None) -> str:
         """Name of a row, or of a cell."""
         return f"{self.name} row {row + self.first_row}" + (f", column {column!r}" if column is not None else "")
@@ -89,99 +127,67 @@ class Table:
 
 def read_table(path: Path, *, separator: str = ",") -> Table:
     """Read a CSV file (UTF-8, with a header) or a Parquet file."""
-    content, is_parquet = read_bytes(path), path.suffix.lower() in (".parquet", ".pq")
-    with as_data_error(path, "Parquet" if is_parquet else "CSV"):
-        if is_parquet:
-            table = Table(path.name, pl.read_parquet(io.BytesIO(content), use_pyarrow=False))
-        else:
-            table = Table(path.name, _csv(path, content, separator), first_row=2)
-    if not table.frame.height:
-        raise DataError(f"{path} has no rows")
-    return table
+    content = read_bytes(path)
+    if is_parquet(content):
+        return read_parquet(path, content)
+    with as_data_error(path, "CSV"):
+        return Table(path.name, parse_csv(path, decoded(path, content), separator), first_row=2).not_empty()
 
 
-def read_matrix(path: Path) -> Features:
-    """Read a feature matrix: a file of ``scipy.sparse.save_npz``, or an npz file with one 2-D array."""
-    arrays = read_arrays(path, read_bytes(path))
-    with as_data_error(path, "a matrix in an npz file"):
-        if "indptr" in arrays or "row" in arrays:
-            return _sparse_matrix(path, arrays)
-        matrices = [array for array in arrays.values() if array.ndim == 2]
-        if len(matrices) != 1:
-            raise DataError(
-                f"{path} must hold one matrix, as scipy.sparse.save_npz writes it or as a single 2-D array; "
-                f"it holds {', '.join(f'{name} {array.shape}' for name, array in arrays.items()) or 'nothing'}"
-            )
-        return torch.from_numpy(_finite(path, matrices[0]).copy())
+def is_parquet(content: bytes) -> bool:
+    """Whether the content is that of a Parquet file."""
+    return content[:4] == b"PAR1"
 
 
-def read_arrays(path: Path | str, content: bytes) -> dict[str, npt.NDArray[Any]]:
-    """All arrays of an npz file with this content; pickled objects raise DataError."""
-    with as_data_error(path, "npz"):
-        archive = np.load(io.BytesIO(content), allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DataError(f"{path} holds a single array, not an npz archive; write it with numpy.savez")
-        try:
-            return {name: archive[name] for name in archive.files}
-        except ValueError as error:
-            if "allow_pickle" in str(error):
-                raise DataError(
-                    f"{path} holds pickled objects, which can run code; save plain arrays of numbers or text"
-                ) from error
-            raise
-
-
-def read_bytes(path: Path) -> bytes:
-    """The content of a file that exists and is not empty."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    if not content.strip():
-        raise DataError(f"{path} is empty")
-    return content
+def read_parquet(path: Path, content: bytes) -> Table:
+    """The table in a Parquet file."""
+    with as_data_error(path, "Parquet"), _without_panics():
+        lazy = pl.scan_parquet(io.BytesIO(content))
+        # A constant column takes no room, whatever the number of its rows.
+        check_expansion(path, len(content), 8 * lazy.select(pl.len()).collect().item() * len(lazy.collect_schema()))
+        return Table(path.name, pl.read_parquet(io.BytesIO(content), use_pyarrow=False)).not_empty()
 
 
 @contextmanager
-def as_data_error(path: Path | str, kind: str) -> Iterator[None]:
-    """Turn any error of a parser into a DataError of one sentence."""
+def _without_panics() -> Iterator[None]:
+    """Drop what is written to the error stream: for a damaged file polars prints Rust's backtrace before it raises."""
     try:
+        kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # There is no error stream.
         yield
-    except DataError:
-        raise
-    except (Exception, pl.exceptions.PanicException) as error:  # Parsers do not document what they raise.
-        lines = str(error).strip().splitlines()
-        reason = lines[0].rstrip(".:") if lines else type(error).__name__
-        raise DataError(f"{path} cannot be read as {kind}: {reason}") from error
+        return
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
-def sparse_features(matrix: Any) -> SparseFeatures:
-    """A SciPy sparse matrix as features in float32."""
-    entries = scipy.sparse.coo_array(matrix)
-    row, col = (torch.from_numpy(index.astype(np.int64)) for index in (entries.row, entries.col))
-    return SparseFeatures.from_coo(row, col, torch.from_numpy(entries.data.astype(np.float32)), entries.shape)
-
-
-def _csv(path: Path, content: bytes, separator: str) -> pl.DataFrame:
+def decoded(path: Path, content: bytes) -> str:
+    """The text of a file in UTF-8."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in content[:4096]:
         raise DataError(f"{path} is UTF-16 or binary, not UTF-8 text; save it as CSV in UTF-8")
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         wrong = f"(byte {content[error.start]:#04x})"
         raise DataError(f"{path} line {line} is not UTF-8 {wrong}; save it in UTF-8") from error
-    header = text.lstrip("\r\n").splitlines()[0]
-    other = next((each for each in SEPARATORS if each in header), None)
-    if separator not in header and other is not None:
+
+
+def parse_csv(path: Path, text: str, separator: str, *, header: bool = True) -> pl.DataFrame:
+    """The columns of a CSV file, all as text; without a header they are called ``column_1``, ``column_2``, …"""
+    first = text.lstrip("\r\n").partition("\n")[0].rstrip("\r")
+    other = next((each for each in SEPARATORS if each in first), None)
+    if separator not in first and other is not None:
         raise DataError(
-            f"{path} has no {SEPARATORS.get(separator, repr(separator))} in its first line, {header[:60]!r}: "
+            f"{path} has no {SEPARATORS.get(separator, repr(separator))} in its first line, {first[:60]!r}: "
             f"it seems to be separated by {SEPARATORS[other]}; pass --separator {SEPARATORS[other]}"
         )
     try:
-        frame = pl.read_csv(io.BytesIO(text.encode()), separator=separator, infer_schema=False)
+        frame = pl.read_csv(io.BytesIO(text.encode()), separator=separator, has_header=header, infer_schema=False)
     except pl.exceptions.ComputeError as error:
         if "more fields" not in str(error):
             raise
@@ -199,25 +205,7 @@ def _long_row(path: Path, text: str, separator: str) -> str:
     return f"{path} row {number} has {len(row)} cells but the header has {columns}; quote text with {separator!r}"
 
 
-def _sparse_matrix(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> SparseFeatures:
-    for name in ("data", "indices", "indptr", "row", "col"):
-        if name in arrays and arrays[name].dtype.kind not in "biuf":
-            raise DataError(f"{path}: its array {name!r} holds {arrays[name].dtype}, not numbers")
-    stored: Any = scipy.sparse.load_npz(path)
-    matrix = stored.tocsr()
-    if matrix.ndim != 2:
-        raise DataError(f"{path} must hold a matrix, got {matrix.ndim} dimensions")
-    matrix.check_format(full_check=True)
-    matrix.data = _finite(path, matrix.data)
-    return sparse_features(matrix)
-
-
-def _finite(path: Path, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    if values.dtype.kind not in "biuf":
-        raise DataError(f"{path}: its matrix holds {values.dtype}, not numbers")
-    with np.errstate(over="ignore"):
-        numbers = values.astype(np.float32)
-    if not np.isfinite(numbers).all():
-        place = tuple(int(index) for index in np.argwhere(~np.isfinite(numbers))[0])
-        raise DataError(f"{path}: entry {list(place)} of its matrix is {values[place]}; features must be finite")
-    return numbers
+def positions(values: pl.Series, among: Sequence[str] | pl.Series) -> Codes:
+    """The position of each value among different ones, −1 for others."""
+    positions = pl.int_range(len(among), eager=True)
+    return values.replace_strict(among, positions, default=-1, return_dtype=pl.Int64).to_numpy(writable=True)

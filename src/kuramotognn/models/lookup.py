@@ -14,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from kuramotognn.checks import did_you_mean
+from kuramotognn.data.file_bytes import home_expanded
 from kuramotognn.fields import Equation
 from kuramotognn.models.kuramoto import KuramotoGNN
 from kuramotognn.models.registry import MODELS, ModelInfo
@@ -46,7 +47,7 @@ def find_model(name: str) -> ModelInfo:
 def model_name(name: str) -> str:
     """The name under which settings keep a model: that of a file is made absolute, for runs are used elsewhere, too."""
     path, colon, attribute = name.partition(":")
-    return f"{Path(path).expanduser().absolute()}{colon}{attribute}" if path.endswith(".py") else name
+    return f"{home_expanded(path).absolute()}{colon}{attribute}" if path.endswith(".py") else name
 
 
 def model_info(name: str, found: Any) -> ModelInfo:
@@ -65,7 +66,7 @@ def _from_file(name: str) -> ModelInfo:
     path, _, attribute = name.partition(":")
     if not attribute:
         raise ValueError(f"{name!r} names no class; write FILE.py:CLASS, such as my_model.py:MyGNN")
-    module = _import_file(Path(path).expanduser())
+    module = _import_file(home_expanded(path))
     if not hasattr(module, attribute):
         classes = [key for key, value in vars(module).items() if inspect.isclass(value)]
         raise ValueError(f"{path} has no class {attribute!r}{did_you_mean(attribute, classes)}")

@@ -157,7 +157,7 @@ def _run_record(task: Task, run: RunResult) -> dict[str, Any]:
     return {
         **_context(task),
         "protocol": task.config.data.protocol,
-        "selection": "epoch (and time, if select_time) by validation accuracy, ties by validation loss",
+        "selection": f"epoch (and time, if select_time) by validation {task.config.training.metric}, ties by loss",
         "summary": run.summary(),
         "splits": [split.record() for split in run.splits],
         "config": task.config.model_dump(mode="json"),
