@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kuramotognn.cli.output import PLAIN, Output
-from kuramotognn.cli.terminal import make_console
+from kuramotognn.cli.terminal import make_console, say
 from kuramotognn.errors import CheckError
 from kuramotognn.printable import printable
 
@@ -108,7 +108,7 @@ def _run(sweep: Sweep, folder: Path, jobs: int, cluster: str | None, output: Out
 
     console = make_console(stderr=True, quiet=not output.talkative)
     for reason in sweep.missing.values():
-        make_console(stderr=True).print(f"left out: {reason}", style="yellow")
+        make_console(stderr=True).print(f"left out: {printable(reason, 1000)}", style="yellow")
     try:
         with _watcher(sweep, folder, jobs, console) as watcher:
             if cluster is None:
@@ -207,7 +207,7 @@ def _list(folder: Path, output: Output) -> None:
     if output.json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(title=f"Experiments; results in {folder}")
+    table = Table(title=f"Experiments; results in {printable(folder)}")
     table.add_column("experiment", no_wrap=True)
     table.add_column("what")
     for name in ("runs", "done", "left, 1 job"):
@@ -250,7 +250,7 @@ def _show(sweep: Sweep, folder: Path, output: Output) -> None:
                 console = make_console()
                 console.print(_fitting(compact(grid), console))
     failed = f", {state.failed} of them failed" if state.failed else ""
-    print(f"{state.done} of {state.total} runs are in {folder}{failed}")
+    say(f"{state.done} of {state.total} runs are in {folder}{failed}")
     _check_complete(state)
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from kuramotognn.cli.flags import settings_flags
 from kuramotognn.cli.output import PLAIN, Output
-from kuramotognn.cli.terminal import make_console
+from kuramotognn.cli.terminal import make_console, say
 from kuramotognn.config.resolve import read_toml
 from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.sweeps.tuning import BEST, SUMMARY, TuningObserver, TuningResult, resume_study, start_study
@@ -87,7 +87,7 @@ def _show(result: TuningResult, output: Output) -> None:
                 f"{100 * candidate.mean:.2f} ± {100 * candidate.standard_error:.2f}",
             )
         make_console().print(table)
-    print(f"validation accuracy {100 * best.mean:.2f} ± {100 * best.standard_error:.2f}, {result.folder / BEST}")
+    say(f"validation accuracy {100 * best.mean:.2f} ± {100 * best.standard_error:.2f}, {result.folder / BEST}")
 
 
 class TuningProgress(TuningObserver):

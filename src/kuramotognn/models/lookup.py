@@ -46,7 +46,7 @@ def find_model(name: str) -> ModelInfo:
 def model_name(name: str) -> str:
     """The name under which settings keep a model: that of a file is made absolute, for runs are used elsewhere, too."""
     path, colon, attribute = name.partition(":")
-    return f"{Path(path).expanduser().absolute()}{colon}{attribute}" if path.endswith(".py") else name
+    return f"{_home(path).absolute()}{colon}{attribute}" if path.endswith(".py") else name
 
 
 def model_info(name: str, found: Any) -> ModelInfo:
@@ -65,11 +65,19 @@ def _from_file(name: str) -> ModelInfo:
     path, _, attribute = name.partition(":")
     if not attribute:
         raise ValueError(f"{name!r} names no class; write FILE.py:CLASS, such as my_model.py:MyGNN")
-    module = _import_file(Path(path).expanduser())
+    module = _import_file(_home(path))
     if not hasattr(module, attribute):
         classes = [key for key, value in vars(module).items() if inspect.isclass(value)]
         raise ValueError(f"{path} has no class {attribute!r}{did_you_mean(attribute, classes)}")
     return model_info(name, getattr(module, attribute))
+
+
+def _home(path: str) -> Path:
+    """A path whose ``~`` is a home folder."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{path!r} names the home of a user that is not known here; write the whole path") from error
 
 
 def _import_file(path: Path) -> ModuleType:

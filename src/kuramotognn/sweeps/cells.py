@@ -14,7 +14,8 @@ from kuramotognn.atomic_write import write_atomically
 from kuramotognn.config.resolve import ConfigError
 from kuramotognn.config.tree import Config
 from kuramotognn.data.errors import DataError
-from kuramotognn.errors import SolverError
+from kuramotognn.errors import memory_ran_out
+from kuramotognn.printable import printable
 from kuramotognn.runs.provenance import backend, provenance
 from kuramotognn.sweeps.outcomes import OUTCOMES, Outcome
 
@@ -77,12 +78,12 @@ class Cell:
         """
         try:
             return self._record() | {"result": OUTCOMES[self.case.outcome](self.config)}
-        except (DataError, MemoryError) as error:
-            raise OSError(f"{error}" or "memory ran out") from error
-        except (SolverError, ValueError, RuntimeError) as error:
-            if "memory" in str(error):  # What torch and CUDA say; neither has a class of its own for the CPU.
-                raise OSError(str(error)) from error
-            return self.failure(f"{type(error).__name__}: {error}".strip(": "))
+        except OSError:
+            raise
+        except Exception as error:  # Models may be the user's own and raise anything.
+            if isinstance(error, DataError) or memory_ran_out(error):
+                raise OSError(str(error) or "memory ran out") from error
+            return self.failure(printable(f"{type(error).__name__}: {error}".strip(": "), 2000))
 
     def failure(self, reason: str) -> dict[str, Any]:
         """The record of a cell whose settings failed."""
