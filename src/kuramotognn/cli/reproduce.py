@@ -118,7 +118,7 @@ def _run(sweep: Sweep, folder: Path, jobs: int, cluster: str | None, output: Out
 
                 run_on_cluster(sweep.cells, folder, address=cluster, observer=watcher)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("go on by giving the same command again") from None
+        raise KeyboardInterrupt(f"results are in {folder}; go on by giving the same command again") from None
 
 
 def _watcher(sweep: Sweep, folder: Path, jobs: int, console: Console) -> Any:
@@ -145,7 +145,8 @@ def _watcher(sweep: Sweep, folder: Path, jobs: int, console: Console) -> Any:
             self.live = Live(console=console, get_renderable=self._picture, refresh_per_second=4)
 
         def __enter__(self) -> Watcher:
-            self.live.start()
+            if console.is_terminal:
+                self.live.start()
             return self
 
         def __exit__(self, *_: object) -> None:
@@ -155,6 +156,8 @@ def _watcher(sweep: Sweep, folder: Path, jobs: int, console: Console) -> Any:
         def counted(self, done: int, total: int) -> None:
             words = f"{done}/{total} runs" + (f", {self.failed} failed" if self.failed else "")
             self.bars.update(self.bar, words=words)
+            if not console.is_terminal:
+                console.print(words)
 
         def started(self, cell: Any) -> None:
             self.working[cell.name] = sweep.label(cell)

@@ -22,7 +22,7 @@ from kuramotognn.data import GraphSummary
 from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.printable import printable
 from kuramotognn.runs.run import RunResult, resume_run, start_run
-from kuramotognn.runs.stored_run import RunObserver
+from kuramotognn.runs.stored_run import CONFIG, RunObserver
 from kuramotognn.train_result import EpochMetrics, TrainResult
 
 LOGGED = 20
@@ -69,6 +69,8 @@ def _naming(folder: Path, run: Callable[[], RunResult]) -> RunResult:
     try:
         return run()
     except KeyboardInterrupt:
+        if not (folder / CONFIG).exists():
+            raise
         raise KeyboardInterrupt(f"go on with --resume {folder}") from None
 
 

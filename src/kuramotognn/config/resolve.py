@@ -22,7 +22,6 @@ from kuramotognn.models.lookup import find_model
 from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.solve import ADAPTIVE
 
-
 DEEPEST = 8
 """Levels that a file of settings may have."""
 MOST_DOTS = 10_000_000
@@ -90,6 +89,8 @@ def parse(settings: Mapping[str, Any]) -> Config:
         return Config.model_validate_json(json.dumps(settings, default=str), strict=True)
     except ValidationError as error:
         raise ConfigError(explain(error, settings)) from error
+    except RuntimeError as error:  # A path with ``~user``.
+        raise ConfigError(str(error)) from error
 
 
 def explain(error: ValidationError, settings: Mapping[str, Any]) -> str:

@@ -10,14 +10,18 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.config.resolve import ConfigError
 from kuramotognn.config.tree import Config
 from kuramotognn.data.errors import DataError
+from kuramotognn.documents import first_problem, parse_json, read_document
 from kuramotognn.errors import memory_ran_out
 from kuramotognn.printable import printable
 from kuramotognn.runs.provenance import backend, provenance
 from kuramotognn.sweeps.outcomes import OUTCOMES, Outcome
+from kuramotognn.sweeps.stored_record import StoredRecord
 
 #: Part of every hash: raise it when the same settings begin to mean another number.
 RESULT_FORMAT = 2
@@ -121,21 +125,15 @@ def store(record: dict[str, Any], path: Path) -> None:
 
 def load(path: Path) -> dict[str, Any]:
     """Read a record."""
-    return parse_record(path.read_bytes(), str(path))
+    return parse_record(read_document(path), str(path))
 
 
 def parse_record(content: bytes, place: str) -> dict[str, Any]:
     """A record from its JSON."""
     try:
-        record = json.loads(content)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{place!r} is not a result file: {error}; remove it to have it made again") from error
-    kinds = {"split": int, "seed": int, "case": str, "outcome": str, "config": dict, "result": dict, "failed": str}
-    known = isinstance(record, dict) and {"format", "case", "config", "outcome", "split", "seed"} <= record.keys()
-    if not known or not {"result", "failed"} & record.keys():
-        raise ConfigError(f"{place!r} is not a result file; remove it to have it made again")
-    for name, kind in kinds.items():
-        if not isinstance(record.get(name, kind()), kind):
-            raise ConfigError(f"{place!r} is not a result file: {name} is {record[name]!r}; remove it to run it again")
-    checked: dict[str, Any] = record
-    return checked
+        record: dict[str, Any] = parse_json(content)
+        StoredRecord.model_validate(record)
+    except ValueError as error:
+        what = first_problem(error) if isinstance(error, ValidationError) else error
+        raise ConfigError(f"{place!r} is not a result file: {what}; remove it to have it made again") from error
+    return record
