@@ -25,7 +25,7 @@ ORDER = [
     ),
     *("training_config", "models"),
     *("solve", "fields", "data", "features", "kernels", "graph", "checkpoints", "metrics", "environment"),
-    *("atomic_write", "docstrings", "errors", "printable", "checks", "typing", "_version"),
+    *("atomic_write", "documents", "docstrings", "errors", "printable", "checks", "typing", "_version"),
 ]
 WITHOUT_TORCH = [["--help"], ["--version"], *([name, "--help"] for name in ("check", "datasets", "report", "simulate"))]
 

@@ -19,6 +19,7 @@ def run() -> int:
             raise
         print("kuramotognn: interrupted", file=sys.stderr)
         code = 130
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The work is done; what is left takes a moment.
     if interrupted:  # Python would end with the signal where C code that ran Python code was interrupted.
         sys.stdout.flush()
         sys.stderr.flush()
@@ -27,10 +28,19 @@ def run() -> int:
 
 
 def _interrupt(*_: object) -> None:
-    """Remember Ctrl-C: an interrupted import of a C extension raises some other error."""
+    """Remember Ctrl-C: an interrupted import of a C extension raises some other error. A second one ends at once."""
     global interrupted
+    if interrupted:
+        os._exit(130)
     interrupted = True
+    sys.unraisablehook = _stop
     raise KeyboardInterrupt
+
+
+def _stop(_: object) -> None:
+    """End where Python cannot pass Ctrl-C on, such as in a destructor."""
+    print("kuramotognn: interrupted", file=sys.stderr)
+    os._exit(130)
 
 
 if __name__ == "__main__":

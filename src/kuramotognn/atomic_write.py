@@ -6,11 +6,20 @@ import os
 import tempfile
 from pathlib import Path
 
+PART = ".part"
+"""How the name of a file ends that is being written; that of a file in use begins with a dot."""
+
+
+def remove_parts(folder: Path, name: str = "*") -> None:
+    """Remove what a process left that was killed while it wrote into ``folder``."""
+    for left in folder.glob(f".{name}.*{PART}"):
+        left.unlink(missing_ok=True)
+
 
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Replace ``path`` by ``content`` in one step: a temporary file beside it, flushed to disk, then renamed."""
     data = content.encode() if isinstance(content, str) else content
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

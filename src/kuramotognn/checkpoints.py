@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from kuramotognn.atomic_write import write_atomically
+from kuramotognn.documents import check_regular, parse_json
 
 METADATA = "kuramotognn"
 
@@ -86,17 +87,20 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         CheckpointError: the file is missing, truncated or changed.
     """
     try:
+        check_regular(path)
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        stored = json.loads(metadata[METADATA])
-        facts = stored["facts"]
+        stored = parse_json(metadata[METADATA])
+        facts = str(stored["facts"])
         if stored["digest"] != _digest(tensors, facts):
             raise CheckpointError(f"{path.name} is corrupted: its content does not match its digest")
-        return tensors, json.loads(facts)
+        return tensors, parse_json(facts)
     except FileNotFoundError as error:
         raise CheckpointError(f"{path.name} is missing from {path.parent}") from error
-    except (safetensors.SafetensorError, KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
+    except CheckpointError:
+        raise
+    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{path.name} is corrupted: {error}") from error
 
 

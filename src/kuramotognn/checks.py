@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
+from numbers import Integral, Real
 
 from torch import Tensor
 
@@ -13,6 +14,20 @@ def check_positive(name: str, value: float) -> None:
     """Raise ValueError unless the number is positive and finite."""
     if not 0 < value < math.inf:
         raise ValueError(f"{name} must be positive and finite, got {value}")
+
+
+def check_number(name: str, value: object) -> None:
+    """Raise ValueError unless the value is a positive, finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    check_positive(name, float(value))
+
+
+def check_whole(name: str, value: object) -> None:
+    """Raise ValueError unless the value is a positive whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    check_positive(name, int(value))
 
 
 def check_dropout(name: str, p: float) -> None:

@@ -18,10 +18,10 @@ import torch
 import torchdiffeq
 from torch import Tensor, nn
 
-from kuramotognn.checks import check_choice, check_positive
+from kuramotognn.checks import check_choice, check_number, check_positive, check_whole
 from kuramotognn.errors import SolverError
 from kuramotognn.fields.base import DelayedDynamics, Dynamics, FunctionDynamics, SecondOrderDynamics, Velocity
-from kuramotognn.typing import Nodes, PositiveFloat, PositiveInt
+from kuramotognn.typing import Bytes, Nodes, PositiveFloat, PositiveInt
 
 
 @dataclass(frozen=True)
@@ -85,17 +85,18 @@ class Solver:
     atol: PositiveFloat | None = None
     adjoint: bool = False
     max_evaluations: PositiveInt = 10_000
-    memory: PositiveInt | Literal["auto"] = "auto"
+    memory: Bytes | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, (*TABLEAUX, IMEX, *ADAPTIVE))
-        check_positive("max_evaluations", self.max_evaluations)
-        for name in ("steps", "max_evaluations", "memory"):
-            if not isinstance(value := getattr(self, name), int | None) and value != "auto":
-                raise ValueError(f"{name} must be a whole number, got {value!r}")
-        for name in ("step_size", "steps", "rtol", "atol", "memory"):
-            if (value := getattr(self, name)) not in (None, "auto"):
-                check_positive(name, value)
+        check_whole("max_evaluations", self.max_evaluations)
+        if self.steps is not None:
+            check_whole("steps", self.steps)
+        if self.memory != "auto":
+            check_whole("memory", self.memory)
+        for name in ("step_size", "rtol", "atol"):
+            if (value := getattr(self, name)) is not None:
+                check_number(name, value)
         if self.adaptive:
             self._refuse(("step_size", "steps"), "adapts its steps; give rtol and atol instead")
             return

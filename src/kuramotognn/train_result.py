@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from kuramotognn.typing import Logits
+
+Count: TypeAlias = Annotated[int, Field(ge=0, lt=2**53)]
+"""A whole number that a float holds exactly."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +97,51 @@ class TrainResult:
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> TrainResult:
-        """The result that :meth:`record` gave; facts beside it are ignored."""
-        kept = {each.name for each in fields(TrainResult)} - {"history", "logits"}
-        result = TrainResult(**{name: record[name] for name in kept})
-        for each in fields(TrainResult):
-            kinds = {"int": (int,), "float": (int, float), "str": (str,)}.get(str(each.type))
-            if kinds and not isinstance(getattr(result, each.name), kinds):
-                raise TypeError(f"{each.name} is {getattr(result, each.name)!r}")
-        return result
+        """The result that :meth:`record` gave; facts beside it are ignored.
+
+        Raises:
+            ValidationError: something is missing or has the wrong type.
+        """
+        StoredResult.model_validate(record, strict=True)
+        return TrainResult(**{name: record[name] for name in StoredResult.model_fields})
+
+
+class StoredMeasures(BaseModel):
+    """The types of ``test_measures``."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    macro_f1: float
+    balanced_accuracy: float
+    roc_auc: float | None = None
+    confusion: list[list[Count]]
+
+    @field_validator("confusion")
+    @classmethod
+    def _square(cls, rows: list[list[int]]) -> list[list[int]]:
+        if any(len(row) != len(rows) for row in rows) or not any(map(any, rows)):
+            raise ValueError("must be a square of counts")
+        return rows
+
+
+class StoredResult(BaseModel):
+    """The types of what :meth:`TrainResult.record` gives: a file may have been changed."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    protocol: str
+    split: Count
+    seed: Count
+    train_nodes: Count
+    validation_nodes: Count
+    test_nodes: Count
+    best_epoch: Count
+    epochs: Count
+    time: float | None
+    validation_accuracy: float
+    test_accuracy: float
+    evaluations: Count
+    mean_evaluations: float
+    epoch_evaluations: float
+    seconds: float
+    test_measures: StoredMeasures

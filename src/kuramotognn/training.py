@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from pydantic import TypeAdapter
 from torch import Tensor, nn
 
-from kuramotognn.checkpoints import Checkpoint, CheckpointFolder
+from kuramotognn.checkpoints import Checkpoint, CheckpointError, CheckpointFolder
 from kuramotognn.data.splits import Split
 from kuramotognn.features import Features, check_features, compact_features
 from kuramotognn.graph import Graph
@@ -285,23 +286,39 @@ class _Training:
         return Checkpoint(tensors, facts)
 
     def _restore(self, saved: Checkpoint) -> None:
+        assert self.checkpoints is not None
+        try:
+            self._take(saved)
+        except (KeyError, TypeError, ValueError, IndexError, RuntimeError, AssertionError) as error:
+            raise CheckpointError(
+                f"the newest checkpoint in {str(self.checkpoints.folder)!r} does not fit the run: "
+                f"{str(error).splitlines()[0]}; remove it"
+            ) from error
+
+    def _take(self, saved: Checkpoint) -> None:
+        """Continue from a checkpoint."""
+
         def part(prefix: str) -> dict[str, Tensor]:
             return {
                 name.removeprefix(prefix): value for name, value in saved.tensors.items() if name.startswith(prefix)
             }
 
-        self.model.load_state_dict(part("model/"))
         self.best_state = part("best/")
+        self.model.load_state_dict(self.best_state)
+        self.model.load_state_dict(part("model/"))
+        shapes = [each.shape for group in self.optimiser.param_groups for each in group["params"]]
         slots: dict[int, dict[str, Any]] = {}
         for name, value in part("optimiser/").items():
             index, key = name.split("/")
+            if value.dim() and value.shape != shapes[int(index)]:
+                raise ValueError(f"{key} of parameter {index} has shape {list(value.shape)}")
             slots.setdefault(int(index), {})[key] = value
         self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": slots})
         for name, state in part("random/").items():
             _set_generator_state(name, state)
-        self.history = [EpochMetrics(**metrics) for metrics in saved.facts["history"]]
-        self.best = self.history[saved.facts["best_epoch"] - 1]
-        self.earlier_seconds = saved.facts["seconds"]
+        self.history = TypeAdapter(list[EpochMetrics]).validate_python(saved.facts["history"])
+        (self.best,) = (metrics for metrics in self.history if metrics.epoch == saved.facts["best_epoch"])
+        self.earlier_seconds = float(saved.facts["seconds"])
 
 
 def consistency(passes: Sequence[Logits], temperature: float) -> Tensor:

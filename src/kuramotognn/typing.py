@@ -8,10 +8,11 @@ Symbols: ``N`` nodes, ``E`` edges, ``F`` input features, ``d`` hidden channels, 
 
 from typing import Annotated, TypeAlias
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
 __all__ = [
+    "Bytes",
     "EdgeHeads",
     "EdgeIndex",
     "EdgeWeight",
@@ -24,6 +25,12 @@ __all__ = [
     "PositiveInt",
     "Probability",
 ]
+
+PositiveInt: TypeAlias = Annotated[int, Field(gt=0, lt=2**31)]
+"""A size or a count."""
+
+Bytes: TypeAlias = Annotated[int, Field(gt=0, lt=2**63)]
+"""An amount of memory."""
 
 Nodes: TypeAlias = Tensor
 """``[N, d]`` one row of real numbers per node: features, phases, natural frequencies."""

@@ -13,9 +13,9 @@ import pytest
 
 from kuramotognn.config.resolve import ConfigError, resolve
 from kuramotognn.config.search_spaces import Choice, LogUniform, Uniform
-from kuramotognn.sweeps import tuning
 from kuramotognn.sweeps.tuning import resume_study, start_study, suggest
-from kuramotognn.sweeps.tuning_plan import TuningPlan, plan_study
+from kuramotognn.sweeps.tuning_journal import open_study
+from kuramotognn.sweeps.tuning_plan import TuningPlan, load_plan, plan_study
 from tests.conftest import Refused
 
 QUICK = {
@@ -72,7 +72,7 @@ def test_test_labels_do_not_change_what_is_found(tmp_path: Path) -> None:
         settings = QUICK | {"training": QUICK["training"] | options, "data": {"files": files}}
         plan = plan_study(settings, trials=3, splits=1, candidates=2, confirmation_splits=1)
         start_study(plan, folder / "study", processes=1)
-        trials = tuning._study(plan, folder / "study").trials
+        trials = open_study(plan, folder / "study").trials
         best = tomllib.loads((folder / "study" / "best.toml").read_text())
         found.append(([(trial.params, trial.value) for trial in trials], best["model"], best["training"]))
     assert found[0] == found[1]
@@ -80,7 +80,7 @@ def test_test_labels_do_not_change_what_is_found(tmp_path: Path) -> None:
 
 def test_the_first_trials_are_the_recommended_settings_and_the_defaults(study: Path) -> None:
     recommended, defaults = (plan_study({}, trials=3).config({}), plan_study({}, {"recommended": False}).config({}))
-    trials = tuning._study(quick_plan(), study).trials
+    trials = open_study(quick_plan(), study).trials
     tried = sorted(trial.params["model.coupling"] for trial in trials[:2])
     assert tried == sorted([recommended.model.coupling, defaults.model.coupling])
 
@@ -98,7 +98,7 @@ def test_the_winner_has_the_highest_mean_on_fresh_splits(study: Path) -> None:
 
 
 def test_the_search_goes_uphill(study: Path) -> None:
-    trials = tuning._study(tuning.load_plan(study), study)
+    trials = open_study(load_plan(study), study)
     assert trials.best_value == max(trial.value for trial in trials.trials if trial.value is not None)
     assert trials.best_value > min(trial.value for trial in trials.trials if trial.value is not None)
 
@@ -129,7 +129,7 @@ def test_a_killed_study_goes_on(tmp_path: Path) -> None:
         file.write('{"op_code":5,"half')  # As a process leaves it that is killed while it writes.
     result = resume_study(folder)
     assert result.trials == 6
-    states = [trial.state.name for trial in tuning._study(tuning.load_plan(folder), folder).trials]
+    states = [trial.state.name for trial in open_study(load_plan(folder), folder).trials]
     assert "RUNNING" not in states
     assert (folder / "best.toml").exists()
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from cyclopts import CycloptsError, UnknownOptionError
 
 from kuramotognn.cli.app import make_app, model_in
-from kuramotognn.errors import CheckError, SolverError
+from kuramotognn.errors import CheckError, SolverError, memory_ran_out
 from kuramotognn.printable import printable
 
 USER_ERROR = 2
@@ -36,10 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(str(failure), 1)
     except UnknownOptionError as error:
         return _complain(_unknown_option(error, tokens))
-    except (CycloptsError, ValueError, SolverError, OSError) as error:
-        if os.environ.get("KURAMOTOGNN_DEBUG"):
+    except (CycloptsError, ValueError, SolverError, OSError, MemoryError, RuntimeError) as error:
+        known = not isinstance(error, RuntimeError) or memory_ran_out(error)
+        if os.environ.get("KURAMOTOGNN_DEBUG") or not known:
             raise
-        return _complain(str(error))
+        return _complain(_memory_sentence(error) if memory_ran_out(error) else str(error))
     return 0
 
 
@@ -57,6 +58,11 @@ def _unknown_option(error: UnknownOptionError, tokens: Sequence[str]) -> str:
         if not takes_solver(find_model(model)):
             return f"{model} has no flow to integrate and takes no {flag}"
     return str(error)
+
+
+def _memory_sentence(error: BaseException) -> str:
+    reason = str(error).rpartition("DefaultCPUAllocator: ")[2] or "no more can be had"
+    return f"memory ran out: {reason}; take a smaller model or graph"
 
 
 def _output_closed() -> bool:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from kuramotognn.cli.output import PLAIN, Output
 from kuramotognn.cli.terminal import make_console
+from kuramotognn.printable import printable
 
 SIZES = ("nodes", "edges", "features", "classes")
 
@@ -31,7 +32,7 @@ def datasets(*, output: Output = PLAIN) -> None:
         print(" ".join(row["name"] for row in rows if row["present"]))
         return
     table = Table(
-        title=f"Data sets in {data_root()}",
+        title=f"Data sets in {printable(data_root())}",
         caption="second line: default protocol, the paper's own statistics (→ one-way edges)",
         box=SIMPLE,
         padding=(0, 1, 0, 0),

@@ -12,7 +12,8 @@ from rich.table import Table
 
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.cli.output import PLAIN, Output
-from kuramotognn.cli.terminal import make_console
+from kuramotognn.cli.terminal import make_console, say
+from kuramotognn.printable import printable
 
 if TYPE_CHECKING:
     from kuramotognn.diagnostics import Decay, Profile
@@ -81,9 +82,9 @@ def _show_profile(profile: Profile, picture: Path, output: Output) -> None:
     if output.talkative:
         make_console().print(_table(profile, decays))
     for name, decay in list(decays.items())[:1]:
-        print(f"{profile.model}: {name_of(name)}: {decay.describe(profile.unit)}")
+        say(f"{profile.model}: {name_of(name)}: {decay.describe(profile.unit)}")
     if output.talkative:
-        print(f"saved {picture} and {picture.with_suffix('.json').name}")
+        say(f"saved {picture} and {picture.with_suffix('.json').name}")
 
 
 def _show_comparison(runs: tuple[Path, ...], profiles: list[Profile], picture: Path, output: Output) -> None:
@@ -108,7 +109,7 @@ def _show_comparison(runs: tuple[Path, ...], profiles: list[Profile], picture: P
         table = Table(title="Over-smoothing: exponential decay of differences with depth")
         table.add_column("measure")
         for label, profile in named.items():
-            table.add_column(f"{label}, {profile.depth[-1]:g} {profile.unit}")
+            table.add_column(f"{printable(label, 60)}, {profile.depth[-1]:g} {profile.unit}")
         for name in dict.fromkeys(name for laws in decays.values() for name in laws):
             clauses = [
                 laws[name].describe(named[label].unit).split(":")[0] if name in laws else ""
@@ -116,7 +117,7 @@ def _show_comparison(runs: tuple[Path, ...], profiles: list[Profile], picture: P
             ]
             table.add_row(name_of(name), *clauses)
         make_console().print(table)
-    print(f"saved {picture}")
+    say(f"saved {picture}")
 
 
 def _decays(profile: Profile) -> dict[str, Decay]:
@@ -140,7 +141,7 @@ def _labels(runs: tuple[Path, ...], models: list[str]) -> list[str]:
 def _table(profile: Profile, decays: dict[str, Decay]) -> Table:
     last = len(profile.depth) - 1
     shown = sorted({round(k * last / (COLUMNS - 1)) for k in range(COLUMNS)})
-    table = Table(title=f"{profile.model}: how alike nodes become with depth")
+    table = Table(title=f"{printable(profile.model, 60)}: how alike nodes become with depth")
     table.add_column(profile.unit)
     for k in shown:
         table.add_column(f"{profile.depth[k]:.4g}", justify="right", no_wrap=True)

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from kuramotognn.cli.output import PLAIN, Output
 from kuramotognn.cli.terminal import make_console
+from kuramotognn.printable import printable
 
 if TYPE_CHECKING:
     from kuramotognn.runs.stored_run import Evaluation
@@ -36,7 +37,7 @@ def evaluate(run: Path, *, output: Output = PLAIN) -> None:
 
 
 def _table(evaluations: list[Evaluation]) -> Table:
-    table = Table(title=f"{evaluations[0].recorded.protocol}: accuracy in %, computed again (recorded)")
+    table = Table(title=f"{printable(evaluations[0].recorded.protocol, 60)}: accuracy in %, computed again (recorded)")
     for name in ("split", "validation", "test"):
         table.add_column(name, justify="right")
     for evaluation in evaluations:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.cli.output import PLAIN, Output
-from kuramotognn.printable import printable
+from kuramotognn.cli.terminal import say
 
 
 def predict(
@@ -66,4 +66,4 @@ def predict(
         facts = {"nodes": found.nodes, "model": found.model, "split": found.split, "file": str(out)}
         print(json.dumps(facts))
     else:
-        print(f"wrote {found.nodes} predictions of {found.model}, split {found.split}, to {printable(out)}")
+        say(f"wrote {found.nodes} predictions of {found.model}, split {found.split}, to {out}")

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from kuramotognn.cli.output import PLAIN, Output
 from kuramotognn.cli.reproduce import FOLDER
+from kuramotognn.cli.terminal import say
 
 
 def report(
@@ -50,7 +51,7 @@ def report(
     if output.json:
         print(json.dumps({"page": str(written.page), "experiments": written.experiments, "runs": written.runs}))
     else:
-        print(f"{len(written.experiments)} experiments, {written.runs} runs: {written.page}")
+        say(f"{len(written.experiments)} experiments, {written.runs} runs: {written.page}")
     if open_page:
         import webbrowser
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kuramotognn.cli.output import PLAIN, Output
-from kuramotognn.cli.terminal import make_console
+from kuramotognn.cli.terminal import make_console, say
 from kuramotognn.errors import CheckError
 from kuramotognn.printable import printable
 
@@ -108,7 +108,7 @@ def _run(sweep: Sweep, folder: Path, jobs: int, cluster: str | None, output: Out
 
     console = make_console(stderr=True, quiet=not output.talkative)
     for reason in sweep.missing.values():
-        make_console(stderr=True).print(f"left out: {reason}", style="yellow")
+        make_console(stderr=True).print(f"left out: {printable(reason, 1000)}", style="yellow")
     try:
         with _watcher(sweep, folder, jobs, console) as watcher:
             if cluster is None:
@@ -118,7 +118,7 @@ def _run(sweep: Sweep, folder: Path, jobs: int, cluster: str | None, output: Out
 
                 run_on_cluster(sweep.cells, folder, address=cluster, observer=watcher)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("go on by giving the same command again") from None
+        raise KeyboardInterrupt(f"results are in {folder}; go on by giving the same command again") from None
 
 
 def _watcher(sweep: Sweep, folder: Path, jobs: int, console: Console) -> Any:
@@ -145,7 +145,8 @@ def _watcher(sweep: Sweep, folder: Path, jobs: int, console: Console) -> Any:
             self.live = Live(console=console, get_renderable=self._picture, refresh_per_second=4)
 
         def __enter__(self) -> Watcher:
-            self.live.start()
+            if console.is_terminal:
+                self.live.start()
             return self
 
         def __exit__(self, *_: object) -> None:
@@ -155,6 +156,8 @@ def _watcher(sweep: Sweep, folder: Path, jobs: int, console: Console) -> Any:
         def counted(self, done: int, total: int) -> None:
             words = f"{done}/{total} runs" + (f", {self.failed} failed" if self.failed else "")
             self.bars.update(self.bar, words=words)
+            if not console.is_terminal:
+                console.print(words)
 
         def started(self, cell: Any) -> None:
             self.working[cell.name] = sweep.label(cell)
@@ -207,7 +210,7 @@ def _list(folder: Path, output: Output) -> None:
     if output.json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(title=f"Experiments; results in {folder}")
+    table = Table(title=f"Experiments; results in {printable(folder)}")
     table.add_column("experiment", no_wrap=True)
     table.add_column("what")
     for name in ("runs", "done", "left, 1 job"):
@@ -250,7 +253,7 @@ def _show(sweep: Sweep, folder: Path, output: Output) -> None:
                 console = make_console()
                 console.print(_fitting(compact(grid), console))
     failed = f", {state.failed} of them failed" if state.failed else ""
-    print(f"{state.done} of {state.total} runs are in {folder}{failed}")
+    say(f"{state.done} of {state.total} runs are in {folder}{failed}")
     _check_complete(state)
 
 

@@ -15,7 +15,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from kuramotognn.cli.output import PLAIN, Output
-from kuramotognn.cli.terminal import make_console
+from kuramotognn.cli.terminal import make_console, say
 
 if TYPE_CHECKING:
     from kuramotognn.simulate import Frequencies, Oscillators, Simulation, Transition
@@ -254,7 +254,7 @@ def _show_run(run: Simulation, seconds: float, files: list[Path], output: Output
     make_console().print(table)
     print(f"{seconds:.2f} s")
     for path in files:
-        print(f"wrote {path}")
+        say(f"wrote {path}")
 
 
 def _few(count: int) -> list[int]:
@@ -281,4 +281,4 @@ def _show_transition(curve: Transition, files: list[Path], output: Output) -> No
     if curve.critical is not None:
         print(f"critical coupling K_c = 2/(π g(0)) = {curve.critical:.4g}")
     for path in files:
-        print(f"wrote {path}")
+        say(f"wrote {path}")

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.cli.output import PLAIN, Output
-from kuramotognn.cli.terminal import make_console
+from kuramotognn.cli.terminal import make_console, say
 from kuramotognn.errors import CheckError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def theory(*names: str, out: Path | None = None, output: Output = PLAIN) -> None
             f"written; {'all as expected' if not failed else 'unexpected: ' + ', '.join(failed)}; {seconds:.0f} s"
         )
         if out is not None:
-            print(f"saved figures and theory.json in {out}")
+            say(f"saved figures and theory.json in {out}")
     if failed:
         raise CheckError(f"checks of {', '.join(failed)} did not come out as they should")
 

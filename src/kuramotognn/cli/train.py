@@ -15,14 +15,14 @@ from rich.text import Text
 from kuramotognn.cli.check import show_summary
 from kuramotognn.cli.flags import settings_flags
 from kuramotognn.cli.output import PLAIN, Output
-from kuramotognn.cli.terminal import make_console
+from kuramotognn.cli.terminal import make_console, say
 from kuramotognn.config.resolve import Resolved, flatten, read_toml, resolve
 from kuramotognn.config.tree import Config
 from kuramotognn.data import GraphSummary
 from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.printable import printable
 from kuramotognn.runs.run import RunResult, resume_run, start_run
-from kuramotognn.runs.stored_run import RunObserver
+from kuramotognn.runs.stored_run import CONFIG, RunObserver
 from kuramotognn.train_result import EpochMetrics, TrainResult
 
 LOGGED = 20
@@ -69,6 +69,8 @@ def _naming(folder: Path, run: Callable[[], RunResult]) -> RunResult:
     try:
         return run()
     except KeyboardInterrupt:
+        if not (folder / CONFIG).exists():
+            raise
         raise KeyboardInterrupt(f"go on with --resume {folder}") from None
 
 
@@ -160,12 +162,12 @@ def _show_run(run: RunResult, output: Output) -> None:
     if output.json:
         print((run.folder / "result.json").read_text(encoding="utf-8"), end="")
     elif output.quiet:
-        print(line)
+        say(line)
     else:
         make_console().print(_run_table(run))
         for sentence in majority_sentences(run):
-            print(sentence)
-        print(f"saved in {printable(run.folder)}")
+            say(sentence)
+        say(f"saved in {run.folder}")
 
 
 def _run_table(run: RunResult) -> Table:
@@ -173,7 +175,7 @@ def _run_table(run: RunResult) -> Table:
     first = run.splits[0]
     extra = {"balanced": "balanced_accuracy"} if uneven(first) else {}
     extra |= {"AUC": "roc_auc"} if extra and first.test_measures.get("roc_auc") is not None else {}
-    table = Table(title=f"{first.protocol}: accuracy in %, epoch selected on validation")
+    table = Table(title=f"{printable(first.protocol, 60)}: accuracy in %, epoch selected on validation")
     for name in ("split", "epoch", "validation", "test", *extra, "evals", "seconds"):
         table.add_column(name, justify="right", no_wrap=True)
     for split in run.splits:

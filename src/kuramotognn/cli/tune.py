@@ -1,6 +1,8 @@
 """Search for settings. The flags depend on the model, so the command is made for it."""
 
 # No postponed annotations here: the type of the flags is made when the command is.
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +12,11 @@ from rich.table import Table
 
 from kuramotognn.cli.flags import settings_flags
 from kuramotognn.cli.output import PLAIN, Output
-from kuramotognn.cli.terminal import make_console
+from kuramotognn.cli.terminal import make_console, say
 from kuramotognn.config.resolve import read_toml
 from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.sweeps.tuning import BEST, SUMMARY, TuningObserver, TuningResult, resume_study, start_study
-from kuramotognn.sweeps.tuning_plan import plan_study
+from kuramotognn.sweeps.tuning_plan import STUDY, plan_study
 
 
 def make_command(model: str) -> Any:
@@ -43,7 +45,8 @@ def make_command(model: str) -> Any:
                     raise ValueError(
                         "--resume goes on with the study's own settings; leave out all but --trials and --jobs"
                     )
-                result = resume_study(resume, trials=trials, processes=jobs, observer=watcher)
+                again = partial(resume_study, resume, trials=trials, processes=jobs, observer=watcher)
+                result = _naming(resume, again)
             else:
                 _check_splits(settings)
                 plan = plan_study(
@@ -58,10 +61,19 @@ def make_command(model: str) -> Any:
                 )
                 chosen = plan.config({})
                 folder = out or Path("studies") / f"{chosen.dataset}-{Path(chosen.model.name).name}"
-                result = start_study(plan, folder, processes=jobs, observer=watcher)
+                result = _naming(folder, partial(start_study, plan, folder, processes=jobs, observer=watcher))
         _show(result, output)
 
     return tune
+
+
+def _naming(folder: Path, search: Callable[[], TuningResult]) -> TuningResult:
+    try:
+        return search()
+    except KeyboardInterrupt:
+        if not (folder / STUDY).exists():
+            raise
+        raise KeyboardInterrupt(f"go on with --resume {folder}") from None
 
 
 def _check_splits(settings: dict[str, Any]) -> None:
@@ -87,11 +99,11 @@ def _show(result: TuningResult, output: Output) -> None:
                 f"{100 * candidate.mean:.2f} ± {100 * candidate.standard_error:.2f}",
             )
         make_console().print(table)
-    print(f"validation accuracy {100 * best.mean:.2f} ± {100 * best.standard_error:.2f}, {result.folder / BEST}")
+    say(f"validation accuracy {100 * best.mean:.2f} ± {100 * best.standard_error:.2f}, {result.folder / BEST}")
 
 
 class TuningProgress(TuningObserver):
-    """One bar for the search, then one for the comparison."""
+    """One bar for the search, then one for the comparison; lines in a file."""
 
     def __init__(self, output: Output) -> None:
         self.console = make_console(stderr=True, quiet=not output.talkative)
@@ -103,6 +115,7 @@ class TuningProgress(TuningObserver):
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self.console,
+            disable=not self.console.is_terminal,
         )
         self.bar = self.progress.add_task("settings", words="")
 
@@ -121,12 +134,20 @@ class TuningProgress(TuningObserver):
         ]
         words = f"best {100 * max(scores)[0]:.2f} % validation (trial {max(scores)[1]})" if scores else ""
         self.progress.update(self.bar, total=total, completed=len(trials), words=words)
+        self._log(f"{len(trials)} of {total} settings tried{'; ' if words else ''}{words}")
 
     def confirming(self, candidates: int, splits: int) -> None:
-        self.bar = self.progress.add_task("confirm", words=f"best {candidates} on {splits} fresh splits")
+        words = f"best {candidates} on {splits} fresh splits"
+        self.bar = self.progress.add_task("confirm", words=words)
+        self._log(f"comparing the {words}")
 
     def counted(self, done: int, total: int) -> None:
         self.progress.update(self.bar, total=total, completed=done)
+        self._log(f"{done} of {total} comparisons done")
+
+    def _log(self, line: str) -> None:
+        if not self.console.is_terminal:
+            self.console.print(line)
 
 
 tune = make_command(DEFAULT_MODEL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -16,9 +17,15 @@ from kuramotognn.checks import did_you_mean
 from kuramotognn.config.model_settings import settings_class
 from kuramotognn.config.tree import Config
 from kuramotognn.data import OWN_GRAPH, dataset_name
+from kuramotognn.documents import read_document
 from kuramotognn.models.lookup import find_model
 from kuramotognn.models.registry import DEFAULT_MODEL
 from kuramotognn.solve import ADAPTIVE
+
+DEEPEST = 8
+"""Levels that a file of settings may have."""
+MOST_DOTS = 10_000_000
+"""Dots outside quotes that it may have: the sum of their squared numbers over the lines."""
 
 
 class ConfigError(ValueError):
@@ -82,6 +89,8 @@ def parse(settings: Mapping[str, Any]) -> Config:
         return Config.model_validate_json(json.dumps(settings, default=str), strict=True)
     except ValidationError as error:
         raise ConfigError(explain(error, settings)) from error
+    except RuntimeError as error:  # A path with ``~user``.
+        raise ConfigError(str(error)) from error
 
 
 def explain(error: ValidationError, settings: Mapping[str, Any]) -> str:
@@ -118,16 +127,38 @@ def no_such_setting(model: str, setting: str) -> str:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Settings from a TOML file."""
+    if path.is_dir():
+        raise ConfigError(f"config file {str(path)!r} is a folder; name a TOML file in it")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        content = read_document(path)
     except FileNotFoundError as error:
         raise ConfigError(f"config file {str(path)!r} does not exist") from error
-    except IsADirectoryError as error:
-        raise ConfigError(f"config file {str(path)!r} is a folder; name a TOML file in it") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    try:
+        text = content.decode()
+        _check_dots(text)
+        settings = tomllib.loads(text)
+        _check_depth(settings)
+    except ValueError as error:
         raise ConfigError(f"config file {str(path)!r} is not TOML: {error}") from error
     except RecursionError as error:
         raise ConfigError(f"config file {str(path)!r} is nested too deeply") from error
+    return settings
+
+
+def _check_dots(text: str) -> None:
+    """Refuse dotted names on which the parser would spend seconds: it takes the square of their parts."""
+    if sum(re.sub('"[^"]*"', "", line).count(".") ** 2 for line in text.splitlines()) > MOST_DOTS:
+        raise RecursionError
+
+
+def _check_depth(settings: Mapping[str, Any]) -> None:
+    """Refuse what no setting is: the tree has three levels, and values are numbers, text and lists of them."""
+    level: list[Any] = [settings]
+    for _ in range(DEEPEST):
+        level = [each for value in level for each in (value.values() if isinstance(value, dict) else value)]
+        level = [each for each in level if isinstance(each, dict | list)]
+    if level:
+        raise RecursionError
 
 
 def recommended(dataset: str, model: str) -> dict[str, Any]:

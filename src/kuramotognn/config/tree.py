@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -112,8 +113,8 @@ class Config(Strict):
 
     dataset: str = Field("cora", description="Name of the data set; see `kuramotognn datasets`.")
     splits: int = Field(5, ge=1, le=10_000, description="How many splits to train on (1 where a protocol has no more).")
-    first_split: int = Field(0, ge=0, description="Number of the first split; tuning uses 1000 and up.")
-    seed: int = Field(0, ge=0, description="Seed of initialisation and dropout.")
+    first_split: int = Field(0, ge=0, lt=2**31, description="Number of the first split; tuning uses 1000 and up.")
+    seed: int = Field(0, ge=0, lt=2**63, description="Seed of initialisation and dropout.")
     device: str = Field("cpu", description="Where to compute: cpu, cuda, cuda:1, …")
     backend: Backend = Field("auto", description="Kernels: fused on CPUs, torch anywhere, auto the faster available.")
     preset: str | None = Field(
@@ -138,10 +139,13 @@ class Config(Strict):
     @classmethod
     def _usable_device(cls, name: str) -> str:
         try:
-            if torch.empty(0, device=name).is_meta:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Of names that torch is about to drop.
+                made = torch.empty(0, device=name)
+            if made.is_meta:
                 raise ValueError(f"device {name!r} holds no numbers; take cpu or cuda")
-        except (RuntimeError, AssertionError) as error:
-            reason = str(error).splitlines()[0].split(", ipu")[0]
+        except (RuntimeError, AssertionError, ImportError) as error:
+            reason = str(error).splitlines()[0].split(", ipu")[0].split(". ")[0]
             raise ValueError(f"device {name!r} cannot be used here: {reason}") from error
         return name
 

@@ -83,10 +83,12 @@ class Decay:
         if self.law == "collapse":
             return f"collapsed to rounding errors by depth {self.last:g}: over-smoothing"
         if self.law == "shallow":
+            if self.first == self.last:
+                return f"one depth of this width: nothing to compare, and a law of decay needs {FEWEST}"
             change = (
                 f"falls by a factor {self.fall:.3g}" if self.fall >= 1 else f"grows by a factor {1 / self.fall:.3g}"
             )
-            return f"{change} from depth {self.first:g} to {self.last:g}; a law of decay needs {FEWEST} depths"
+            return f"{change} from depth {self.first:g} to {self.last:g}: a law of decay needs {FEWEST} depths"
         rate = f"rate {self.rate:.3g} ± {self.standard_error:.2g} per {unit}"
         return {
             "exponential": f"exponential decay, {rate}: over-smoothing",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kuramotognn.diagnostics.profile import FREQUENCY_SPREAD, MEASURES, Profile
 from kuramotognn.plots.panels import Line, Panel
+from kuramotognn.printable import plot_text
 
 SMALLEST = 1e-40
 """Drawn for zero on a logarithmic axis."""
@@ -51,7 +52,7 @@ def comparison_panels(profiles: Mapping[str, Profile]) -> tuple[Panel, ...]:
     for name, logarithmic in COMPARED:
         if all(name in profile.measures for profile in profiles.values()):
             relative = name in ("pairwise-distance", "dirichlet-normalised")
-            lines = tuple(_line(profile, name, label, relative) for label, profile in profiles.items())
+            lines = tuple(_line(profile, name, plot_text(label, 40), relative) for label, profile in profiles.items())
             what = f"{name_of(name)}{' / first value' if relative else ''}"
             panels.append(Panel(name_of(name), axis, what, lines, y_scale="log" if logarithmic else "linear"))
     return tuple(panels)

@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from kuramotognn.plots.style import line_style, save_figure
-from kuramotognn.printable import printable
+from kuramotognn.printable import plot_text
 from kuramotognn.train_result import EpochMetrics
 
 
@@ -37,8 +37,7 @@ def draw_confusion(confusion: Sequence[Sequence[int]], class_names: Sequence[str
         for j, count in enumerate(row):
             dark = count > 0.6 * max(sum(row), 1)
             axes.text(j, i, str(count), ha="center", va="center", fontsize=8, color="white" if dark else "black")
-    shown = map(printable, class_names)
-    names = [name if len(name) <= 16 else f"{name[:15]}…" for name in shown]
+    names = [plot_text(name) for name in class_names]
     axes.set_xticks(range(len(names)), names, rotation=90)
     axes.set_yticks(range(len(names)), names)
     axes.set(xlabel="prediction", ylabel="class")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,8 @@ def save_figure(figure: Figure, path: Path) -> None:
     from matplotlib import rc_context
 
     buffer, kind = BytesIO(), path.suffix.lstrip(".") or "svg"
-    with rc_context({"svg.hashsalt": path.stem}):
+    with rc_context({"svg.hashsalt": path.stem}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # A class may have a name in any script.
         figure.savefig(buffer, format=kind, metadata={"Date": None} if kind == "svg" else None, dpi=150)
     write_atomically(path, buffer.getvalue())
 

@@ -57,7 +57,7 @@ def _trajectories(result: ExperimentResult) -> list[tuple[str, str]]:
     """The curves along the flow, a panel for each quantity and a line for each model."""
     groups: dict[str, dict[str, Record]] = {}
     for record in result.records:
-        if "curves" in record.get("result", {}):
+        if CURVES.keys() <= record.get("result", {}).get("curves", {}).keys():
             models = groups.setdefault(record["config"]["dataset"], {})
             models.setdefault(title(record["config"]["model"]["name"]), record["result"])
     found = []

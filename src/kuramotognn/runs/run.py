@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from kuramotognn.atomic_write import write_atomically
+from kuramotognn.atomic_write import PART, remove_parts, write_atomically
 from kuramotognn.checkpoints import CheckpointFolder, write_tensors
 from kuramotognn.config.resolve import ConfigError
 from kuramotognn.config.tree import Config
@@ -79,8 +79,10 @@ def start_run(config: Config, folder: Path, observer: RunObserver | None = None)
 
 
 def _contents(folder: Path) -> list[Path]:
-    """The files of a folder, without a lock that an earlier run left; a file itself."""
-    return [path for path in folder.iterdir() if path.name != LOCK] if folder.is_dir() else [folder]
+    """The files of a folder, without what a run leaves that is killed before it has a config; a file itself."""
+    if not folder.is_dir():
+        return [folder]
+    return [path for path in folder.iterdir() if path.name != LOCK and not path.name.endswith(PART)]
 
 
 def resume_run(folder: Path, observer: RunObserver | None = None) -> RunResult:
@@ -96,6 +98,8 @@ def _train_splits(task: Task, folder: Path, observer: RunObserver) -> RunResult:
         observer.chose_time(task.config.model.time, tried)  # type: ignore[attr-defined]
         _write_config(folder, task.config)
     config, results = task.config, []
+    for place in (folder, *folder.glob("split-*")):
+        remove_parts(place)
     for number in range(config.first_split, config.first_split + config.splits):
         if (split_folder(folder, number) / RESULT).is_file():
             results.append(load_split(folder, number))

@@ -6,10 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.data import UNLABELLED, ColumnEncoder, DataError, NodeDataset
+from kuramotognn.documents import first_problem, read_document
+
+SMALLEST_SCALE = 1e-300
+"""Dividing by less may overflow."""
 
 
 class SavedEncoder(BaseModel):
@@ -20,6 +24,15 @@ class SavedEncoder(BaseModel):
     classes: tuple[str, ...]
     encoder: ColumnEncoder
 
+    @field_validator("encoder")
+    @classmethod
+    def _scales(cls, encoder: ColumnEncoder) -> ColumnEncoder:
+        if list(encoder.means) != list(encoder.scales):
+            raise ValueError("means and scales must be of the same columns")
+        if min(encoder.scales.values(), default=1.0) < SMALLEST_SCALE:
+            raise ValueError("scales must be positive")
+        return encoder
+
     def store(self, path: Path) -> None:
         """Write it as JSON."""
         write_atomically(path, self.model_dump_json(indent=1) + "\n")
@@ -27,14 +40,12 @@ class SavedEncoder(BaseModel):
     @staticmethod
     def load(path: Path) -> SavedEncoder | None:
         """Read it; None for a run whose features are not encoded."""
-        if not path.exists():
-            return None
         try:
-            return SavedEncoder.model_validate_json(path.read_bytes())
+            return SavedEncoder.model_validate_json(read_document(path))
+        except FileNotFoundError:
+            return None
         except ValidationError as error:
-            problem = error.errors(include_url=False)[0]
-            place = ".".join(str(part) for part in problem["loc"])
-            raise DataError(f"{path} is not an encoder file: {place} {problem['msg']}; train again") from error
+            raise DataError(f"{path} is not an encoder file: {first_problem(error)}; train again") from error
 
     def with_known_classes(self, dataset: NodeDataset) -> NodeDataset:
         """The data set with its labels numbered as the model numbers them; unknown labels count as missing."""

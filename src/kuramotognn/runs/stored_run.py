@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from torch import nn
 
 from kuramotognn.checkpoints import read_tensors
 from kuramotognn.config.resolve import ConfigError, parse, read_toml
 from kuramotognn.config.tree import Config
-from kuramotognn.data import GraphSummary, Split, read_graph
+from kuramotognn.data import DataError, GraphSummary, Split, read_graph
+from kuramotognn.documents import first_problem, parse_json, read_document
+from kuramotognn.printable import csv_cell
 from kuramotognn.runs.saved_encoder import SavedEncoder
 from kuramotognn.runs.task import Task
 from kuramotognn.train_result import EpochMetrics, TrainResult
@@ -96,11 +98,17 @@ def load_split(folder: Path, number: int) -> TrainResult:
     """The recorded result of one split."""
     path = split_folder(folder, number) / RESULT
     try:
-        return TrainResult.from_record(json.loads(path.read_text(encoding="utf-8")))
+        result = TrainResult.from_record(parse_json(read_document(path)))
     except FileNotFoundError as error:
         raise ConfigError(f"split {number} of {str(folder)!r} is not finished; go on with --resume {folder}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, RecursionError) as error:
-        raise ConfigError(f"{str(path)!r} is not a result file of a split: {error}") from error
+    except ValueError as error:
+        what = first_problem(error) if isinstance(error, ValidationError) else error
+        raise ConfigError(
+            f"{str(path)!r} is not a result file of a split: {what}; remove it and train again with --resume {folder}"
+        ) from error
+    if result.split != number:
+        raise ConfigError(f"{str(path)!r} is the result of split {result.split}, not {number}; put it where it belongs")
+    return result
 
 
 def split_folder(folder: Path, number: int) -> Path:
@@ -182,7 +190,7 @@ def predict_run(
 def predictions_csv(task: Task, logits: Logits, split: Split | None, *, count: int | None = None) -> str:
     """A row a node: its id, its part in the split, its class, the predicted class, and all probabilities.
 
-    Of the first ``count`` nodes, if given.
+    Of the first ``count`` nodes, if given. Text that a spreadsheet would compute is marked, see :func:`csv_cell`.
     """
     names = task.dataset.class_names
     part = ["unused" if split else "new"] * task.dataset.num_nodes
@@ -191,27 +199,35 @@ def predictions_csv(task: Task, logits: Logits, split: Split | None, *, count: i
             part[node] = name
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
+    shown = [csv_cell(name) for name in names]
     writer.writerow(["node", "part", "label", "prediction", *(f"p({name})" for name in names)])
     probabilities = logits.double().softmax(dim=-1).cpu()
     rows = zip(task.dataset.node_ids, part, task.y.tolist(), probabilities.tolist(), strict=True)
     for node, where, label, row in islice(rows, count):
         guess = max(range(len(row)), key=row.__getitem__)
-        writer.writerow([node, where, names[label] if label >= 0 else "", names[guess], *(f"{p:.6f}" for p in row)])
+        known = shown[label] if label >= 0 else ""
+        writer.writerow([csv_cell(str(node)), where, known, shown[guess], *(f"{p:.6f}" for p in row)])
     return buffer.getvalue()
 
 
 def with_encoder(task: Task, folder: Path, number: int) -> Task:
     """The task with features as a split's training nodes encode them, where the run has files of its own."""
-    if task.encoder is None and (saved := SavedEncoder.load(split_folder(folder, number) / ENCODER)):
-        return task.encoded(saved.encoder)
-    return task
+    if task.encoder is not None or not task.fitted:
+        return task
+    path = split_folder(folder, number) / ENCODER
+    saved = SavedEncoder.load(path)
+    if saved is None:
+        raise DataError(f"{path} is missing, and the features of this run depend on it; train again")
+    return task.encoded(saved.encoder)
 
 
 def stored_model(task: Task, folder: Path, recorded: TrainResult) -> nn.Module:
     """The trained model of a split."""
-    model = task.model()
     tensors, _ = read_tensors(split_folder(folder, recorded.split) / MODEL)
     try:
+        if (skeleton := task.skeleton()) is not None:
+            skeleton.load_state_dict(tensors, assign=True)  # Settings of another size must not take memory first.
+        model = task.model()
         model.load_state_dict(tensors)
     except RuntimeError as error:
         first = " ".join(str(error).split("\n\t")[1:2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -50,10 +51,15 @@ class Task:
         task = Task(config, dataset, dataset.x, graph.to(config.device), dataset.y.to(config.device))
         return task._with_features(dataset.x)
 
+    @property
+    def fitted(self) -> bool:
+        """Whether features are fitted to training nodes."""
+        return self.dataset.columns is not None or self.config.data.normalisation == "standardise"
+
     def for_split(self, number: int) -> Task:
         """The task with features that are fitted to the training nodes of a split, where features are fitted at all."""
         standardise = self.config.data.normalisation == "standardise"
-        if self.dataset.columns is None and not standardise:
+        if not self.fitted:
             return self
         return self.encoded(ColumnEncoder.fit(self._columns(), self.split(number).train, standardise=standardise))
 
@@ -71,10 +77,22 @@ class Task:
 
     def model(self) -> nn.Module:
         """The run's model, initialised from its seed; the global generator is left as it was."""
+        _check_memory(self.skeleton(), self.config.model.name)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.config.seed)
-            model = self.config.model.build(self.x.shape[1], self.dataset.num_classes, self.config.solver)
+            model = self._build()
         return model.to(self.config.device)
+
+    def skeleton(self) -> nn.Module | None:
+        """The model without memory for its parameters; None where its constructor needs their values."""
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            try:
+                return self._build()
+            except RuntimeError:
+                return None
+
+    def _build(self) -> nn.Module:
+        return self.config.model.build(self.x.shape[1], self.dataset.num_classes, self.config.solver)
 
     def fit(
         self,
@@ -116,3 +134,16 @@ class Task:
         how = self.config.data.normalisation
         x = scale_features(x if how == "standardise" else normalise_features(x, how), self.config.data.scale)
         return replace(self, x=compact_features(x).to(self.config.device))
+
+
+def _check_memory(skeleton: nn.Module | None, name: str) -> None:
+    """Refuse a model that cannot be trained here: parameters, gradients and the optimiser's two moments of them."""
+    if skeleton is None or not hasattr(os, "sysconf"):
+        return
+    needed = 4 * sum(each.numel() * each.element_size() for each in skeleton.parameters())
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        raise ValueError(
+            f"training {name} with these settings takes {needed / 1e9:.3g} GB for its parameters alone, and this "
+            f"machine has {there / 1e9:.3g} GB; lower model.hidden_channels"
+        )

@@ -10,13 +10,18 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.config.resolve import ConfigError
 from kuramotognn.config.tree import Config
 from kuramotognn.data.errors import DataError
-from kuramotognn.errors import SolverError
+from kuramotognn.documents import first_problem, parse_json, read_document
+from kuramotognn.errors import memory_ran_out
+from kuramotognn.printable import printable
 from kuramotognn.runs.provenance import backend, provenance
 from kuramotognn.sweeps.outcomes import OUTCOMES, Outcome
+from kuramotognn.sweeps.stored_record import StoredRecord
 
 #: Part of every hash: raise it when the same settings begin to mean another number.
 RESULT_FORMAT = 2
@@ -77,12 +82,12 @@ class Cell:
         """
         try:
             return self._record() | {"result": OUTCOMES[self.case.outcome](self.config)}
-        except (DataError, MemoryError) as error:
-            raise OSError(f"{error}" or "memory ran out") from error
-        except (SolverError, ValueError, RuntimeError) as error:
-            if "memory" in str(error):  # What torch and CUDA say; neither has a class of its own for the CPU.
-                raise OSError(str(error)) from error
-            return self.failure(f"{type(error).__name__}: {error}".strip(": "))
+        except OSError:
+            raise
+        except Exception as error:  # Models may be the user's own and raise anything.
+            if isinstance(error, DataError) or memory_ran_out(error):
+                raise OSError(str(error) or "memory ran out") from error
+            return self.failure(printable(f"{type(error).__name__}: {error}".strip(": "), 2000))
 
     def failure(self, reason: str) -> dict[str, Any]:
         """The record of a cell whose settings failed."""
@@ -120,21 +125,15 @@ def store(record: dict[str, Any], path: Path) -> None:
 
 def load(path: Path) -> dict[str, Any]:
     """Read a record."""
-    return parse_record(path.read_bytes(), str(path))
+    return parse_record(read_document(path), str(path))
 
 
 def parse_record(content: bytes, place: str) -> dict[str, Any]:
     """A record from its JSON."""
     try:
-        record = json.loads(content)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{place!r} is not a result file: {error}; remove it to have it made again") from error
-    kinds = {"split": int, "seed": int, "case": str, "outcome": str, "config": dict, "result": dict, "failed": str}
-    known = isinstance(record, dict) and {"format", "case", "config", "outcome", "split", "seed"} <= record.keys()
-    if not known or not {"result", "failed"} & record.keys():
-        raise ConfigError(f"{place!r} is not a result file; remove it to have it made again")
-    for name, kind in kinds.items():
-        if not isinstance(record.get(name, kind()), kind):
-            raise ConfigError(f"{place!r} is not a result file: {name} is {record[name]!r}; remove it to run it again")
-    checked: dict[str, Any] = record
-    return checked
+        record: dict[str, Any] = parse_json(content)
+        StoredRecord.model_validate(record)
+    except ValueError as error:
+        what = first_problem(error) if isinstance(error, ValidationError) else error
+        raise ConfigError(f"{place!r} is not a result file: {what}; remove it to have it made again") from error
+    return record

@@ -12,7 +12,8 @@ import torch
 
 from kuramotognn.sweeps.cells import Cell, give_up, load, store
 from kuramotognn.sweeps.claims import Claims
-from kuramotognn.sweeps.workers import MOST_DEATHS, ONE_THREAD, SweepObserver
+from kuramotognn.sweeps.worker_process import ONE_THREAD
+from kuramotognn.sweeps.workers import MOST_DEATHS, SweepObserver
 
 #: Cells handed to Ray ahead of time, for each processor.
 AHEAD = 2

@@ -9,6 +9,8 @@ from typing import Any
 
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.config.resolve import ConfigError, parse
+from kuramotognn.documents import check_regular
+from kuramotognn.models.registry import MODELS
 from kuramotognn.sweeps.cells import RESULT_FORMAT, Case, load, parse_record
 
 Record = dict[str, Any]
@@ -51,13 +53,16 @@ def _read(folder: Path) -> Iterator[Record]:
     for path in _files(folder):
         yield load(path)
     for path in sorted(folder.rglob("*.jsonl")):
-        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-            yield parse_record(line, f"{path}, line {number}")
+        check_regular(path)
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield parse_record(line, f"{path}, line {number}")
 
 
 def _digest(record: Record) -> str:
     """The case as this version names it: settings that came later have their default in older records."""
-    if record["format"] != RESULT_FORMAT:
+    # A model that is not ours would have its file run, and is in no experiment.
+    if record["format"] != RESULT_FORMAT or record["config"]["model"]["name"] not in MODELS:
         return str(record["case"])
     try:
         digest: str = Case(parse(record["config"]), record["outcome"]).digest

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -18,25 +17,25 @@ from typing import Any
 
 import optuna
 import tomli_w
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from kuramotognn.atomic_write import write_atomically
+from kuramotognn.atomic_write import PART, remove_parts, write_atomically
 from kuramotognn.config.resolve import ConfigError
 from kuramotognn.config.search_spaces import Choice, LogUniform, Range, Uniform
 from kuramotognn.config.tree import Config
-from kuramotognn.errors import SolverError
+from kuramotognn.data import DataError
+from kuramotognn.printable import printable
 from kuramotognn.runs.provenance import provenance
 from kuramotognn.runs.task import Task
 from kuramotognn.sweeps.cells import Case, Cell
 from kuramotognn.sweeps.claims import Claims
 from kuramotognn.sweeps.outcomes import validation
+from kuramotognn.sweeps.tuning_journal import FAILED, FINISHED, START, finished, mend, open_study, sampler
 from kuramotognn.sweeps.tuning_plan import STUDY, TuningPlan, load_plan
-from kuramotognn.sweeps.workers import SweepObserver, check_processes, run_cells, start_worker, stop_worker
+from kuramotognn.sweeps.worker_process import how_it_ended, start_worker, stop_worker
+from kuramotognn.sweeps.workers import SweepObserver, check_processes, run_cells
 
-JOURNAL, BEST, SUMMARY, CONFIRM = "journal.log", "best.toml", "tuning.json", "confirm"
-FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+BEST, SUMMARY, CONFIRM = "best.toml", "tuning.json", "confirm"
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,8 @@ def start_study(
 ) -> TuningResult:
     """Search, confirm, and write ``best.toml``, in a new folder."""
     check_processes(processes)
-    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
+    there = list(folder.iterdir()) if folder.is_dir() else [folder] if folder.exists() else []
+    if any(not path.name.endswith(PART) for path in there):
         raise ConfigError(f"{str(folder)!r} exists and is not empty; resume it with --resume or name another folder")
     task = Task.from_config(plan.config({}))
     (
@@ -110,7 +110,8 @@ def resume_study(
     with Claims(folder) as claims, claims.claim(STUDY) as mine:
         if not mine:
             raise ConfigError(f"{str(folder)!r} is being searched by another process; wait for it or stop it")
-        _mend(folder)
+        remove_parts(folder)
+        mend(plan, folder)
         _search(plan, folder, processes, observer)
         return _confirm(plan, folder, processes, observer)
 
@@ -127,16 +128,11 @@ def suggest(trial: Trial, name: str, where: Range) -> Any:
 
 
 def _search(plan: TuningPlan, folder: Path, processes: int, observer: TuningObserver) -> None:
-    study = _study(plan, folder)
-    if not study.trials:
-        for start in plan.starts:
-            study.enqueue_trial(start, skip_if_exists=True)
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        # Its process was killed: the same settings are tried again.
-        study.tell(trial.number, state=TrialState.FAIL)
-        study.enqueue_trial(trial.params)
-    observer.searched(_finished(study), plan.trials)
-    if len(_finished(study)) >= plan.trials:
+    study = open_study(plan, folder)
+    for place, start in enumerate(plan.starts):
+        study.enqueue_trial(start, user_attrs={START: place}, skip_if_exists=True)
+    observer.searched(finished(study), plan.trials)
+    if len(finished(study)) >= plan.trials:
         return
     workers = [start_worker(_try_settings, plan, folder, number) for number in range(processes)]
     try:
@@ -148,14 +144,12 @@ def _search(plan: TuningPlan, folder: Path, processes: int, observer: TuningObse
                     workers.remove((process, pipe))
                     process.join()
                     if process.exitcode != 0:
-                        raise ConfigError(
-                            f"a searching process ended with code {process.exitcode} (out of memory?); "
-                            f"go on with --resume {folder}"
-                        ) from None
+                        how = how_it_ended(process)
+                        raise ConfigError(f"a searching process ended ({how}); go on with --resume {folder}") from None
                 else:
                     if isinstance(message, str):
-                        raise ConfigError(message)
-                    observer.searched(_finished(study), plan.trials)
+                        raise OSError(f"{message}; make it good, then go on with --resume {folder}")
+                    observer.searched(finished(study), plan.trials)
     finally:
         for worker in workers:
             stop_worker(*worker)
@@ -163,13 +157,15 @@ def _search(plan: TuningPlan, folder: Path, processes: int, observer: TuningObse
 
 def _try_settings(plan: TuningPlan, folder: Path, number: int, pipe: Connection) -> None:
     """What a searching process does: trials, until there are enough."""
-    study = _study(plan, folder, number)
     try:
-        while len(study.get_trials(deepcopy=False, states=(*FINISHED, TrialState.RUNNING))) < plan.trials:
+        study = open_study(plan, folder)
+        while len(tried := study.get_trials(deepcopy=False, states=(*FINISHED, TrialState.RUNNING))) < plan.trials:
+            # Drawn from the trial's own seed: a search that was killed goes on as if it had not been.
+            study.sampler = sampler(plan, len(tried), number)
             study.optimize(lambda trial: _score(plan, trial), n_trials=1)
             pipe.send(None)
     except (OSError, ValueError) as error:
-        pipe.send(f"{error}; go on with --resume {folder}")
+        pipe.send(str(error))
 
 
 def _score(plan: TuningPlan, trial: Trial) -> float:
@@ -179,8 +175,10 @@ def _score(plan: TuningPlan, trial: Trial) -> float:
     for split, seed in plan.search_on():
         try:
             result = validation(config.model_copy(update={"splits": 1, "first_split": split, "seed": seed}))
-        except (SolverError, RuntimeError, MemoryError) as error:
-            trial.set_user_attr("failed", f"split {split}: {error}")
+        except (OSError, DataError):
+            raise
+        except Exception as error:  # Models may be the user's own and raise anything.
+            trial.set_user_attr(FAILED, printable(f"split {split}: {type(error).__name__}: {error}", 2000))
             raise optuna.TrialPruned from error
         scores.append(result["validation_accuracy"])
         trial.report(statistics.fmean(scores), step=len(scores))
@@ -192,10 +190,12 @@ def _score(plan: TuningPlan, trial: Trial) -> float:
 
 def _confirm(plan: TuningPlan, folder: Path, processes: int, observer: TuningObserver) -> TuningResult:
     """Compare the best settings again on fresh splits: the maximum of noisy scores is biased upward."""
-    study = _study(plan, folder)
+    study = open_study(plan, folder)
     complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     if not complete:
-        raise ConfigError(f"no setting of {str(folder)!r} could be trained on every tuning split; try more trials")
+        reasons = [trial.user_attrs[FAILED] for trial in finished(study) if FAILED in trial.user_attrs]
+        why = f" ({reasons[0]})" if reasons else ""
+        raise ConfigError(f"no setting of {str(folder)!r} could be trained on every tuning split{why}; try more trials")
     chosen = _best_distinct(plan, complete)
     splits = plan.confirm_on()
     cases = [Case(config, "validation") for _, config in chosen]
@@ -216,7 +216,7 @@ def _confirm(plan: TuningPlan, folder: Path, processes: int, observer: TuningObs
     if not candidates:
         raise ConfigError(f"none of the best settings could be trained on every fresh split: {records[0]['failed']}")
     candidates.sort(key=lambda candidate: candidate.mean, reverse=True)
-    result = TuningResult(folder, len(_finished(study)), tuple(candidates))
+    result = TuningResult(folder, len(finished(study)), tuple(candidates))
     write_atomically(folder / BEST, _best_toml(plan, result))
     write_atomically(folder / SUMMARY, json.dumps(_summary(plan, result), indent=1) + "\n")
     return result
@@ -273,30 +273,3 @@ def _words(pairs: Sequence[tuple[int, int]]) -> str:
     splits, seeds = ({pair[k] for pair in pairs} for k in (0, 1))
     words = f"splits {min(splits)}-{max(splits)}"
     return words if seeds == {0} else f"{words}, seeds {min(seeds)}-{max(seeds)}"
-
-
-def _study(plan: TuningPlan, folder: Path, number: int = 0) -> optuna.Study:
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return optuna.create_study(
-            storage=JournalStorage(JournalFileBackend(str(folder / JOURNAL))),
-            sampler=optuna.samplers.TPESampler(seed=plan.seed + number, multivariate=True, n_startup_trials=12),
-            # Splits come in the same order in every trial: after 2, 4, 8, … of them trials compare on equal terms, and
-            # the better half goes on.
-            pruner=optuna.pruners.SuccessiveHalvingPruner(min_resource=min(2, plan.splits), reduction_factor=2),
-            study_name="tune",
-            direction="maximize",
-            load_if_exists=True,
-        )
-
-
-def _finished(study: optuna.Study) -> list[FrozenTrial]:
-    return study.get_trials(deepcopy=False, states=FINISHED)
-
-
-def _mend(folder: Path) -> None:
-    """A process that was killed while it wrote to the journal has left half a line, which nothing may follow."""
-    path = folder / JOURNAL
-    if path.exists() and not (content := path.read_bytes()).endswith(b"\n"):
-        write_atomically(path, content[: content.rfind(b"\n") + 1])

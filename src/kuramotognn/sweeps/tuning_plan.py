@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from kuramotognn.config.resolve import ConfigError, excluded_by, flatten, nest, resolve
 from kuramotognn.config.search_spaces import Choice, SearchSpace, search_space
 from kuramotognn.config.tree import Config
 from kuramotognn.data import PROTOCOLS
+from kuramotognn.documents import first_problem, read_document
 from kuramotognn.models.lookup import find_model
 from kuramotognn.sweeps.outcomes import FIRST_TUNING_SPLIT
 
@@ -116,14 +119,24 @@ def plan_study(
 
 def load_plan(folder: Path, trials: int | None = None) -> TuningPlan:
     """The plan of a study folder."""
+    path = folder / STUDY
     try:
-        record = json.loads((folder / STUDY).read_text(encoding="utf-8"))
-        record["fixed"], record["starts"] = tuple(record["fixed"]), tuple(record["starts"])
-        return TuningPlan(**(record | ({"trials": trials} if trials else {})))
+        content = read_document(path)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ConfigError(f"{str(folder)!r} is not a study: it has no {STUDY}; `kuramotognn tune` makes one") from error
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ConfigError(f"{str(folder / STUDY)!r} is not the plan of a study: {error}") from error
+    try:
+        plan = TypeAdapter(TuningPlan).validate_json(content)
+    except ValidationError as error:
+        raise ConfigError(f"{str(path)!r} is not the plan of a study: {first_problem(error)}") from error
+    name = plan.config({}).model.name
+    if str(_table(plan.base, "model").get("name", name)) != name:  # A relative path would run a file of this folder.
+        raise ConfigError(f"{str(path)!r} names a model file; write its absolute path")
+    return replace(plan, trials=trials) if trials is not None else plan
+
+
+def _table(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = settings.get(name, {})
+    return found if isinstance(found, Mapping) else {}
 
 
 def _whole(config: Config) -> dict[str, Any]:

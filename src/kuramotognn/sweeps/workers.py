@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from kuramotognn.environment import environment
+from kuramotognn.atomic_write import remove_parts
 from kuramotognn.sweeps.cells import Cell, give_up, load, store
 from kuramotognn.sweeps.claims import Claims
+from kuramotognn.sweeps.worker_process import how_it_ended, start_worker, stop_worker
 
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 #: A cell during which this many processes ended is given up for now.
 MOST_DEATHS = 3
 #: Seconds between two looks for work that another process may have left behind.
@@ -73,42 +67,6 @@ def check_processes(processes: int) -> None:
         raise ValueError(f"jobs must be at least 1, got {processes}")
 
 
-def start_worker(target: Callable[..., None], *arguments: object) -> tuple[BaseProcess, Connection]:
-    """Start ``target(*arguments, pipe)`` in a process of one thread; returns the process and our end of the pipe."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_enter, args=(target, arguments, theirs), daemon=True)
-    with environment(ONE_THREAD):
-        process.start()
-    theirs.close()  # The pipe must end when the process does.
-    return process, ours
-
-
-def stop_worker(process: BaseProcess, pipe: Connection) -> None:
-    """End a process, whatever it does."""
-    process.terminate()
-    process.join(5)
-    if process.is_alive():
-        process.kill()
-        process.join()
-    pipe.close()
-
-
-def _enter(target: Callable[..., None], arguments: tuple[Any, ...], pipe: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends us.
-    torch.set_num_threads(1)
-    threading.Thread(target=_follow_parent, daemon=True).start()
-    target(*arguments, pipe)
-
-
-def _follow_parent() -> None:
-    """A killed parent cannot end its children: they watch it."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)
-
-
 def _work(cells: Sequence[Cell], folder: Path, pipe: Connection) -> None:
     """Do whatever is neither done nor claimed, until everything is done."""
     left = list(range(len(cells)))
@@ -128,8 +86,7 @@ def _done(cell: Cell, number: int, folder: Path, claims: Claims, pipe: Connectio
         return True
     with claims.claim(cell.name) as mine:
         if mine and not path.exists() and not problem.exists():
-            for half in path.parent.glob(f".{path.name}.*"):
-                half.unlink(missing_ok=True)  # Left by a process that was killed while it wrote.
+            remove_parts(path.parent, path.name)
             pipe.send(("started", number, None))
             try:
                 record = cell.perform()
@@ -210,13 +167,12 @@ class _Workers:
         if worker.cell is None:
             self.deaths[""] += 1
             if self.deaths[""] > MOST_DEATHS * 4:
-                raise OSError(
-                    f"worker processes end with code {worker.process.exitcode} before they begin; use fewer --jobs"
-                )
+                how = how_it_ended(worker.process)
+                raise OSError(f"worker processes end before they begin ({how}); use fewer --jobs")
         else:
             self.deaths[worker.cell.name] += 1
             if self.deaths[worker.cell.name] >= MOST_DEATHS and not worker.cell.path(self.folder).exists():
-                reason = f"its process ended {MOST_DEATHS} times ({_how(worker.process.exitcode)})"
+                reason = f"its process ended {MOST_DEATHS} times ({how_it_ended(worker.process)})"
                 give_up(worker.cell, self.folder, reason)
                 self.observer.given_up(worker.cell, reason)
         self.workers.append(self._start())
@@ -233,11 +189,3 @@ class _Workers:
     def _kept(self) -> str:
         done = self.total - len(self.left)
         return f"{done} of {self.total} results are there; make room, then give the same command again"
-
-
-def _how(code: int | None) -> str:
-    """How a process ended, in words."""
-    if code is None or code >= 0:
-        return f"exit code {code}"
-    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-    return f"{name}{'; out of memory?' if name == 'SIGKILL' else ''}"
