@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "kuramotognn"
 ORDER = [
     *(
         "cli",
+        "explore",
         "reports",
         "sweeps",
         "runs",
