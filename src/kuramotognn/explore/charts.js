@@ -1,5 +1,5 @@
 // Measures against time, one line for each model; a click chooses the time.
-const area = {left: 46, right: 292, top: 8, bottom: 96, width: 300, height: 116};
+const area = {left: 52, right: 292, top: 8, bottom: 96, width: 300, height: 116};
 const svg = (name, attributes, parent) => {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);

@@ -16,10 +16,10 @@ function phaseColour(angle) {
 }
 
 // The colours in use, and the place in them of each node's colour.
-function painter(flow, phase) {
+function painter(flow, phase, kind = view.colour) {
   const byClass = [...data.classColours, data.noClass];
   const ofClass = (number) => (number < 0 ? data.classColours.length : number);
-  switch (view.colour) {
+  switch (kind) {
     case "class": return [byClass, (node) => ofClass(graph.label[node])];
     case "prediction": return [byClass, (node) => flow.prediction(node, view.t)];
     case "correct": return [
@@ -53,25 +53,29 @@ class Picture {
     return true;
   }
 
-  // One path for each colour: far fewer changes of the canvas' state than one for each node.
+  // One path for each colour. A dot is the round cap of a line without length: faster than arcs or copied images.
   dots(palette, place, radius) {
+    const {pen, x, y} = this;
     const groups = palette.map(() => []);
     for (let node = 0; node < graph.count; node += 1) if (!isHidden(node)) groups[place(node)].push(node);
+    pen.lineCap = "round";
+    pen.lineWidth = 2 * radius;
     groups.forEach((nodes, colour) => {
-      this.pen.fillStyle = palette[colour];
-      this.pen.beginPath();
+      pen.strokeStyle = palette[colour];
+      pen.beginPath();
       for (const node of nodes) {
-        this.pen.moveTo(this.x[node] + radius, this.y[node]);
-        this.pen.arc(this.x[node], this.y[node], radius, 0, turn);
+        pen.moveTo(x[node], y[node]);
+        pen.lineTo(x[node], y[node]);
       }
-      this.pen.fill();
+      pen.stroke();
     });
+    pen.lineCap = "butt";
     if (view.selected >= 0) {
-      this.pen.lineWidth = 2 * this.scale;
-      this.pen.strokeStyle = colours.ink;
-      this.pen.beginPath();
-      this.pen.arc(this.x[view.selected], this.y[view.selected], radius + 4 * this.scale, 0, turn);
-      this.pen.stroke();
+      pen.lineWidth = 2 * this.scale;
+      pen.strokeStyle = colours.ink;
+      pen.beginPath();
+      pen.arc(x[view.selected], y[view.selected], radius + 4 * this.scale, 0, turn);
+      pen.stroke();
     }
   }
 
@@ -99,7 +103,7 @@ class GraphPicture extends Picture {
     const {width, height} = this.canvas;
     const margin = 8 * this.scale;
     const size = Math.min(width, height) - 2 * margin;
-    // The longer side of the layout is its unit; stretched to the shape of the canvas.
+    // The layout is square; it is stretched to the shape of the canvas.
     for (let node = 0; node < graph.count; node += 1) {
       this.x[node] = margin + graph.x[node] * (width - 2 * margin);
       this.y[node] = margin + graph.y[node] * (height - 2 * margin);
@@ -219,10 +223,12 @@ class Panel {
     if (this.box.hidden) return;
     const {flow} = this;
     const order = flow.orderOf(view.channel, view.t);
-    const phase = flow.phases(view.channel, view.t, view.zoom);
+    const phase = flow.angles(view.channel, view.t, view.zoom);
     const [palette, place] = painter(flow, phase);
     this.graph.draw(palette, place);
-    this.circle.draw(palette, place, phase, [order[0], order[1] * view.zoom]);
+    // On the circle the place shows the phase already.
+    const [inks, ink] = view.colour === "phase" ? painter(flow, phase, "class") : [palette, place];
+    this.circle.draw(inks, ink, phase, [order[0], order[1] * view.zoom]);
     const accuracy = (100 * flow.value("accuracy", view.t)).toFixed(1);
     this.words.textContent = `Channel ${flow.channels[view.channel]}: r = ${order[0].toFixed(3)} · test accuracy ${accuracy} %`
       + (view.t > flow.end ? ` · ended at t = ${short(flow.end)}` : "");

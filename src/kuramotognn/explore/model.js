@@ -33,8 +33,8 @@ class Flow {
     return [k, Math.min(1, (t - times[k]) / (times[k + 1] - times[k]))];
   }
 
-  // Angles of all nodes relative to their mean, enlarged by zoom.
-  phases(channel, t, zoom) {
+  // Angles of all nodes relative to their median, enlarged by zoom.
+  angles(channel, t, zoom) {
     const [k, share] = this.at(t);
     const {count} = graph;
     const before = (channel * this.times.length + k) * count;
@@ -80,7 +80,7 @@ function describe(flow, node) {
     `class: ${className(graph.label[node])}`,
     `prediction at t: ${className(flow.prediction(node, view.t))}`,
     `prediction at T: ${className(flow.prediction(node, flow.end))}`,
-    `angle: ${flow.phases(view.channel, view.t, 1)[node].toFixed(2)} rad`,
+    `angle: ${flow.angles(view.channel, view.t, 1)[node].toFixed(2)} rad`,
   ];
   return lines.join("\n");
 }

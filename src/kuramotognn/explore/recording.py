@@ -37,8 +37,8 @@ class Recording:
         source: where the model is from.
         split: whose training nodes it was trained on.
         times: ``F`` times from 0 to the depth T.
-        channels: the ``C`` channels whose states at T separate the classes best, best first.
-        phases: ``[C, F, n]`` phases, unwrapped, minus the mean over all nodes.
+        channels: the ``C`` channels in which classes lie farthest apart on the circle at T, the first one farthest.
+        phases: ``[C, F, n]`` phases, unwrapped, minus the median of all nodes.
         order: ``[C, F]`` complex order parameters of all nodes in that frame.
         predictions: ``[F, n]`` classes that the decoder gives.
         parts: ``[n]`` the nodes' parts in the split, by their place in :data:`PARTS`.
@@ -68,7 +68,8 @@ def record(trained: TrainedModel, nodes: Index) -> Recording:
         final = model.flow(task.x, task.graph, save_at=[trained.time]).final
         channels = separating_channels(final, task.y)
         for x in states_at(model, task.x, task.graph, times):
-            deviation = x[:, channels] - x[:, channels].mean(dim=0)
+            # The median turns with most nodes; the mean does not where a few turn fast.
+            deviation = x[:, channels] - x[:, channels].median(dim=0).values
             logits = model.decoder(x)
             phases.append(deviation[nodes].t().cpu())
             order.append(order_parameter(deviation).cpu())
@@ -95,7 +96,7 @@ def record(trained: TrainedModel, nodes: Index) -> Recording:
 
 
 def separating_channels(x: Nodes, y: Labels, most: int = CHANNELS) -> Index:
-    """The channels with the largest share of variance between classes, in descending order."""
-    labelled = y >= 0
-    shares = [class_separation(column[labelled, None], y[labelled]).share for column in x.t()]
-    return torch.tensor(shares).argsort(descending=True, stable=True)[:most].to(x.device)
+    """The channels in which classes lie farthest apart on the circle, in descending order: variance between classes."""
+    x, y = x[y >= 0].double(), y[y >= 0]
+    between = [class_separation(torch.stack([channel.cos(), channel.sin()], dim=1), y).between for channel in x.t()]
+    return torch.tensor(between).argsort(descending=True, stable=True)[:most].to(x.device)
