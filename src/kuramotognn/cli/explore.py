@@ -58,6 +58,8 @@ def explore(
         raise ValueError(f"--out must end in .html, got {str(out)!r}")
     if out is not None and not out.parent.is_dir():
         raise ValueError(f"the folder of --out {str(out)!r} does not exist; make it first")
+    if runs and time is not None and not models:
+        raise ValueError("--time is the depth of models that are trained; name these with --models")
     trained = _trained_models(runs, dataset, models, time, split, output)
     name = printable(trained[0].task.config.dataset)
     page = out or (runs[0] / "explore.html" if runs else Path(f"explore-{name}.html"))

@@ -33,7 +33,8 @@ class Chart {
     const all = flows.flatMap((flow) => flow.measures[this.key]);
     const positive = all.filter((value) => value > 0);
     this.log = this.log && positive.length > 0;
-    const [low, high] = this.log ? [Math.min(...positive), Math.max(...positive)] : [0, Math.max(1, ...all)];
+    const shown = this.log ? positive : all;
+    const [low, high] = this.key === "accuracy" ? [0, 1] : [Math.min(...shown), Math.max(...shown)];
     this.low = this.scaled(low);
     this.high = Math.max(this.scaled(high), this.low + 1e-9);
     this.ends = [low, high];

@@ -42,6 +42,7 @@ function play(on) {
   playing = on;
   last = 0;
   element("play").textContent = on ? "Pause" : "Play";
+  element("node").setAttribute("aria-live", on ? "off" : "polite"); // Nothing is read aloud at every frame.
   if (on && view.t >= end) view.t = 0;
   redraw();
   tellSoon();

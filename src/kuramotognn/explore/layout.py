@@ -56,23 +56,26 @@ def make_layout(graph: Graph, most_nodes: int = MOST_NODES, most_edges: int = MO
 def sample_nodes(graph: Graph, most: int) -> Index:
     """All nodes, or the first ``most`` that random walks along the edges visit.
 
-    Walks start at random nodes. Unlike a sample of single nodes they keep neighbourhoods; nodes with many neighbours
-    are visited more often (Leskovec and Faloutsos, "Sampling from Large Graphs", 2006).
+    Walks start at random nodes not visited before. Unlike a sample of single nodes they keep neighbourhoods; nodes with
+    many neighbours are visited more often (Leskovec and Faloutsos, "Sampling from Large Graphs", 2006).
     """
     if graph.num_nodes <= most:
         return torch.arange(graph.num_nodes)
     rowptr, col = graph.pattern.rowptr, graph.pattern.col
+    if not col.numel():
+        return torch.randperm(graph.num_nodes, generator=_generator())[:most].sort().values
     generator, seen = _generator(), torch.zeros(graph.num_nodes, dtype=torch.bool)
     while (missing := most - int(seen.sum())) > 0:
-        # Several walks at once, but few enough for walks that are long compared with their number.
-        at = torch.randint(graph.num_nodes, (-(-missing // WALK),), generator=generator)
+        # As many walks at once as could visit the missing nodes.
+        unseen = (~seen).nonzero().flatten()
+        at = unseen[torch.randint(unseen.numel(), (-(-missing // WALK),), generator=generator)]
         for _ in range(WALK):
-            visited = at.unique()
+            visited = torch.unique(at)
             new = visited[~seen[visited]]
             seen[new[: most - int(seen.sum())]] = True
             degree = rowptr[at + 1] - rowptr[at]
             step = (torch.rand(at.shape, generator=generator, dtype=torch.float64) * degree).long()
-            at = torch.where(degree > 0, col[(rowptr[at] + step).clamp(max=max(col.numel() - 1, 0))], at)
+            at = torch.where(degree > 0, col[(rowptr[at] + step).clamp(max=col.numel() - 1)], at)
     return seen.nonzero().flatten()
 
 
@@ -93,10 +96,11 @@ def force_layout(edges: EdgeIndex, num_nodes: int) -> Tensor:
     def mean_of_neighbours(p: Tensor) -> Tensor:
         return (p + neighbours.sum_rows(neighbours.of_col(p))) / charge[:, None]
 
-    p = torch.randn(num_nodes, 2, generator=_generator())
+    noise = torch.randn(num_nodes, 2, generator=_generator())
+    p = noise
     for _ in range(100):  # Smooth noise: neighbours start close to each other.
         p = mean_of_neighbours(p)
-    p = (p - p.mean(dim=0)) / p.std(dim=0).clamp(min=1e-6) * size / 2
+    p = (p - p.mean(dim=0)) / p.std(dim=0).clamp(min=1e-6) * size / 2 + 0.1 * noise  # No two nodes at one place.
     for k in range(STEPS):
         square = p.square().sum(dim=1)
         inverse = torch.addmm(square[:, None] + square, p, p.t(), alpha=-2).clamp_(min=0.1).rsqrt_()
@@ -105,7 +109,8 @@ def force_layout(edges: EdgeIndex, num_nodes: int) -> Tensor:
         length = force.norm(dim=1, keepdim=True).clamp(min=1e-9)
         p = p + force / length * length.clamp(max=0.1 * size * (1 - k / STEPS) ** 1.5)
     low, high = p.min(dim=0).values, p.max(dim=0).values
-    return (p - (low + high) / 2) / (high - low).max().clamp(min=1e-9) + 0.5
+    placed: Tensor = (p - (low + high) / 2) / (high - low).max().clamp(min=1e-9) + 0.5
+    return placed
 
 
 def _unique_pairs(row: Index, col: Index, num_nodes: int) -> EdgeIndex:

@@ -7,7 +7,6 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
@@ -22,31 +21,32 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-FRAMES = 40
-COLOURS = 96
-MILLISECONDS = 110
+FRAMES = 60
+COLOURS = 128
+DPI = 100
+MILLISECONDS = 90
 LAST = 2500
 """Milliseconds for which the end stands still."""
-DOT = {"s": 5, "linewidths": 0}
+DOT: dict[str, Any] = {"s": 5, "linewidths": 0}
 
 
 def to_gif(dataset: NodeDataset, layout: Layout, recordings: Sequence[Recording]) -> bytes:
     """Each model's first channel over time, models side by side at the same share of their depths."""
-    figure = Figure(figsize=(4.7 * len(recordings), 3.0), dpi=90)
-    canvas = FigureCanvasAgg(figure)
+    figure = Figure(figsize=(4.7 * len(recordings), 3.0), dpi=DPI)
     films = [_Film(figure, k, len(recordings), dataset, layout, each) for k, each in enumerate(recordings)]
     pictures = []
     for share in np.linspace(0, 1, FRAMES):
         for film in films:
             film.show(share**2)  # Most happens early.
-        canvas.draw()
-        pictures.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"))
+        buffer = BytesIO()
+        figure.savefig(buffer, format="png")
+        pictures.append(Image.open(buffer).convert("RGB"))
     # One palette for all frames, without dithering: what does not change costs nothing.
-    palette = pictures[-1].quantize(COLOURS)
+    palette = pictures[-1].quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE)
     frames = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     buffer = BytesIO()
     durations = [MILLISECONDS] * (FRAMES - 1) + [LAST]
-    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=False)
+    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0)
     return buffer.getvalue()
 
 
@@ -68,7 +68,9 @@ class _Film:
         segments = positions[layout.edges.t().numpy()]
         graph.add_collection(LineCollection(list(segments), colors="#00000018", linewidths=0.4))
         colours = ListedColormap([*phase_colours(), phase_colours()[0]])
-        self.nodes = graph.scatter(*positions.T, c=np.zeros(len(positions)), cmap=colours, vmin=0, vmax=1, **DOT)
+        self.nodes = graph.scatter(
+            positions[:, 0], positions[:, 1], c=np.zeros(len(positions)), cmap=colours, vmin=0, vmax=1, **DOT
+        )
         labels = dataset.y.cpu()[layout.nodes].numpy()
         jitter = np.arange(len(labels)) * 0.618034 % 1 - 0.5
         self.radius = 0.36 + 0.56 * (labels + 1.5 + 0.75 * jitter) / (dataset.num_classes + 1)
