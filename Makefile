@@ -27,7 +27,9 @@ train: $(READY) ## Train KuramotoGNN on the embedded Cora and show the result
 test: $(READY) ## Run the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-slow: $(READY) ## Run the checks that take minutes
+test-slow: $(READY) ## Run the checks that take minutes; those in a browser need chromium, chromium-driver and npm
+	$(BIN)/python -m pip install --quiet selenium==4.51.0
+	-npm install --silent --no-save --no-package-lock axe-core@4.14.0
 	$(BIN)/python -m pytest -m slow
 
 lint: $(READY) ## Check style and types

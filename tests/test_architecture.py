@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "kuramotognn"
 ORDER = [
     *(
         "cli",
+        "explore",
         "reports",
         "sweeps",
         "runs",
@@ -27,7 +28,8 @@ ORDER = [
     *("solve", "fields", "data", "features", "kernels", "graph", "checkpoints", "metrics", "environment"),
     *("atomic_write", "documents", "docstrings", "errors", "printable", "checks", "typing", "_version"),
 ]
-WITHOUT_TORCH = [["--help"], ["--version"], *([name, "--help"] for name in ("check", "datasets", "report", "simulate"))]
+COMMANDS = ("check", "datasets", "explore", "report", "simulate")
+WITHOUT_TORCH = [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)]
 
 
 def imported(path: Path) -> set[str]:

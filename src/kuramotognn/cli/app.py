@@ -29,6 +29,7 @@ Settings given by a flag or by --config stay as they are; the rest of the model'
 What was run before is not run again. The paper's own protocol is --splits 100 --seeds 20.""",
     "report": "Write the results of experiments beside the paper's: HTML, Markdown, and CSV and LaTeX for each table.",
     "diagnose": "Measure how alike nodes become over the depth of a trained model, and say whether it over-smooths.",
+    "explore": "Play the flow of a trained model in the browser: phases, order parameter, energies and accuracy.",
     "theory": """Check the paper's statements numerically: what holds, what fails as written, and what holds instead.
 
 Exit code 1 when a check that should hold does not.""",

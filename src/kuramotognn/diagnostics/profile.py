@@ -166,8 +166,8 @@ def oversmoothing_profile(
     try:
         with torch.no_grad():
             if isinstance(model, ContinuousGNN):
-                ts = _default_times(model) if times is None else [float(t) for t in times]
-                for t, x in zip(ts, _states_at(model, data.x, graph, ts), strict=True):
+                ts = step_times(model) if times is None else [float(t) for t in times]
+                for t, x in zip(ts, states_at(model, data.x, graph, ts), strict=True):
                     recorder.record(t, x)
             else:
                 _record_layers(model, data, layers, recorder)
@@ -261,14 +261,15 @@ class _Recorder:
         return Profile(model, unit, tuple(self.depth), tuple(self.width), values, floor)
 
 
-def _default_times(model: ContinuousGNN) -> list[float]:
-    """Ends of steps where steps are fixed, so that nothing is interpolated."""
-    steps = MOST_DEPTHS if model.solver.adaptive else model.solver.num_steps(model.time)
-    stride = -(-steps // MOST_DEPTHS)
+def step_times(model: ContinuousGNN, most: int = MOST_DEPTHS) -> list[float]:
+    """0 and up to ``most`` times of a flow: ends of steps where steps are fixed, so that nothing is interpolated."""
+    steps = most if model.solver.adaptive else model.solver.num_steps(model.time)
+    stride = -(-steps // most)
     return [model.time * k / steps for k in (*range(0, steps, stride), steps)]
 
 
-def _states_at(model: ContinuousGNN, x: Any, graph: Graph, ts: Sequence[float]) -> Iterator[Nodes]:
+def states_at(model: ContinuousGNN, x: Any, graph: Graph, ts: Sequence[float]) -> Iterator[Nodes]:
+    """The states of a flow, one after the other; no more of them are stored at once than fit in ``FLOW_BYTES``."""
     width = model.encoder.linear.out_features
     at_once = max(1, FLOW_BYTES // max(1, 8 * graph.num_nodes * width))
     for k in range(0, len(ts), at_once):
