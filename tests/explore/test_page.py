@@ -98,7 +98,7 @@ def test_a_thinned_graph_says_so() -> None:
     trained = uncoupled(data)
     layout = make_layout(trained.task.graph, most_nodes=5)
     page = to_page(data, layout, [record(trained, layout.nodes)])
-    assert "5 of 12 nodes are shown" in " ".join(page.split())
+    assert "5 of 12 nodes and 0 of 0 edges are shown: the nodes that random walks" in " ".join(page.split())
 
 
 def test_the_moving_picture_is_an_animation_that_repeats() -> None:

@@ -84,7 +84,9 @@ element("t").addEventListener("input", (event) => {
   if (playing) play(false);
   setTime((end * event.target.value) / 1000);
 });
-element("theme").addEventListener("click", () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+element("theme").addEventListener("click", () => {
+  setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+});
 element("models").addEventListener("change", (event) => {
   view.model = event.target.value === "all" ? "all" : Number(event.target.value);
   prepare();

@@ -6,7 +6,7 @@ const WRONG = 1;
 
 function readColours() {
   const style = getComputedStyle(document.documentElement);
-  for (const name of ["page", "ink", "soft", "line", "edge"]) colours[name] = style.getPropertyValue(`--${name}`).trim();
+  for (const name of ["ink", "line", "edge"]) colours[name] = style.getPropertyValue(`--${name}`).trim();
 }
 
 function phaseColour(angle) {
@@ -143,7 +143,8 @@ class CirclePicture extends Picture {
 
   prepare() {
     this.fit();
-    this.radius = Math.max(1.3 * this.scale, Math.min(4 * this.scale, 0.16 * this.canvas.width / Math.sqrt(graph.count)));
+    const fitting = 0.16 * this.canvas.width / Math.sqrt(graph.count);
+    this.radius = Math.max(1.3 * this.scale, Math.min(4 * this.scale, fitting));
   }
 
   draw(palette, place, phase, [r, angle]) {
@@ -214,9 +215,9 @@ class Panel {
     if (this.box.hidden) return;
     this.graph.prepare();
     this.circle.prepare();
-    const channel = this.flow.channels[view.channel];
-    this.graph.canvas.setAttribute("aria-label", `Graph of ${this.flow.title}, nodes coloured by ${view.colour}, channel ${channel}`);
-    this.circle.canvas.setAttribute("aria-label", `Angles of the nodes of ${this.flow.title} on the circle, channel ${channel}`);
+    const which = `${this.flow.title}, channel ${this.flow.channels[view.channel]}`;
+    this.graph.canvas.setAttribute("aria-label", `Graph, nodes coloured by ${view.colour}: ${which}`);
+    this.circle.canvas.setAttribute("aria-label", `Angles of the nodes on the circle: ${which}`);
   }
 
   draw() {
@@ -230,7 +231,8 @@ class Panel {
     const [inks, ink] = view.colour === "phase" ? painter(flow, phase, "class") : [palette, place];
     this.circle.draw(inks, ink, phase, [order[0], order[1] * view.zoom]);
     const accuracy = (100 * flow.value("accuracy", view.t)).toFixed(1);
-    this.words.textContent = `Channel ${flow.channels[view.channel]}: r = ${order[0].toFixed(3)} · test accuracy ${accuracy} %`
+    const channel = flow.channels[view.channel];
+    this.words.textContent = `Channel ${channel}: r = ${order[0].toFixed(3)} · test accuracy ${accuracy} %`
       + (view.t > flow.end ? ` · ended at t = ${short(flow.end)}` : "");
   }
 }

@@ -68,11 +68,20 @@ class Flow {
 
 const flows = data.models.map((record, place) => new Flow(record, place));
 const end = Math.max(...flows.map((flow) => flow.end));
-const view = {t: 0, model: flows.length > 1 ? "all" : 0, channel: 0, colour: "phase", zoom: 1, hidden: new Set(), selected: -1};
+const view = {
+  t: 0,
+  model: flows.length > 1 ? "all" : 0,
+  channel: 0,
+  colour: "phase",
+  zoom: 1,
+  hidden: new Set(), // Classes that are left out.
+  selected: -1, // A node that is marked.
+};
 const isShown = (flow) => view.model === "all" || view.model === flow.place;
 const isHidden = (node) => view.hidden.has(graph.label[node]);
 const className = (number) => data.classes[number] ?? "no class";
-const short = (value) => (value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : Number(value.toPrecision(3)).toLocaleString("en"));
+const digits = new Intl.NumberFormat("en", {maximumSignificantDigits: 4});
+const short = (value) => (value !== 0 && Math.abs(value) < 0.01 ? value.toExponential(1) : digits.format(value));
 
 function describe(flow, node) {
   const lines = [
