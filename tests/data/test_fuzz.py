@@ -155,3 +155,13 @@ def test_a_mutated_file_is_read_or_raises_data_error(
 def test_many_mutated_files(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     run(name, tmp_path, count=115, least=5)
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_panic_of_polars_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    good, read = formats(tmp_path)["nodes.parquet"]
+    for seed in (633, 717, 938, 1170):  # Each made polars 2.1 print a backtrace.
+        (tmp_path / "mutated.parquet").write_bytes(mutate(good, random.Random(seed)))
+        with pytest.raises(DataError):
+            read(tmp_path / "mutated.parquet")
+    assert capfd.readouterr().err == ""

@@ -34,8 +34,7 @@ def read_edges(path: Path, *, separator: str, is_node: Callable[[str], bool]) ->
         if not rest.strip():
             raise DataError(f"{path} has no rows")
         if text.startswith(MATRIX_MARKET):
-            size, _, rest = rest.lstrip("\r\n").partition("\n")
-            skipped = f"Matrix Market ({' × '.join(size.split()[:2])})"
+            rest, skipped = rest.lstrip("\r\n").partition("\n")[2], "Matrix Market"  # The first line has sizes.
         first = rest.lstrip("\r\n").partition("\n")[0].rstrip("\r")
         if not _is_separated(first, separator):
             rest, separator = _with_tabs(rest, first), "\t"
