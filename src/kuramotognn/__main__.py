@@ -3,7 +3,9 @@
 import os
 import signal
 import sys
+from typing import Any
 
+INTERRUPTED = 130
 interrupted = False
 
 
@@ -17,30 +19,47 @@ def run() -> int:
     except (KeyboardInterrupt, Exception):
         if not interrupted:
             raise
-        print("kuramotognn: interrupted", file=sys.stderr)
-        code = 130
+        code = 1
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The work is done; what is left takes a moment.
-    if interrupted:  # Python would end with the signal where C code that ran Python code was interrupted.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    if interrupted:
+        _end(code)
     return code
 
 
+def _end(code: int) -> None:
+    """End at once: Python would end with the signal where C code that ran Python code was interrupted."""
+    if code not in (0, INTERRUPTED):  # An interrupted import raises any error.
+        print("kuramotognn: interrupted", file=sys.stderr)
+        code = INTERRUPTED
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def _interrupt(*_: object) -> None:
-    """Remember Ctrl-C: an interrupted import of a C extension raises some other error. A second one ends at once."""
+    """Remember Ctrl-C and raise it; a second one ends at once."""
     global interrupted
     if interrupted:
-        os._exit(130)
+        os._exit(INTERRUPTED)
     interrupted = True
+    # Some modules catch everything while they are imported, and Python cannot pass on what a destructor raises.
+    sys.meta_path.insert(0, _RaiseAgain)
     sys.unraisablehook = _stop
     raise KeyboardInterrupt
 
 
-def _stop(_: object) -> None:
-    """End where Python cannot pass Ctrl-C on, such as in a destructor."""
-    print("kuramotognn: interrupted", file=sys.stderr)
-    os._exit(130)
+class _RaiseAgain:
+    """A finder of modules that finds none after Ctrl-C."""
+
+    @staticmethod
+    def find_spec(*_: object) -> None:
+        raise KeyboardInterrupt
+
+
+def _stop(problem: Any) -> None:
+    """End where Ctrl-C was raised in vain; other problems of this kind are those of an early end."""
+    if issubclass(problem.exc_type, KeyboardInterrupt):
+        _end(1)
 
 
 if __name__ == "__main__":
