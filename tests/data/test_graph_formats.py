@@ -158,6 +158,13 @@ def test_to_data_is_the_inverse_of_reading(tmp_path: Path) -> None:
     assert found.validate()
 
 
+def test_reading_leaves_torch_s_list_of_safe_classes_alone(tmp_path: Path) -> None:
+    torch.save(data(), tmp_path / "d.pt")
+    before = list(torch.serialization.get_safe_globals())
+    read_nodes_edges(tmp_path / "d.pt")
+    assert set(torch.serialization.get_safe_globals()) == set(before)
+
+
 def without(name: str, **changes: object) -> dict[str, object]:
     arrays: dict[str, object] = {"node_features": X, "node_labels": LABELS, "edges": PAIRS}
     return {**{key: value for key, value in arrays.items() if key != name}, **changes}

@@ -23,7 +23,8 @@ class GraphFiles:
         edges: file of your own edges: CSV, Parquet or an edge list, one row per edge with the ids of its two ends
             (default: those in the file of nodes).
         label: column of classes; nodes with an empty cell are to be predicted (default: that of the format).
-        unknown: labels that mean unknown: any texts, none, or auto for nan, ?, unknown, and -1 beside 0, 1, ….
+        unknown: labels that mean unknown: any texts, none, or auto for nan, ?, unknown, and -1 beside 0, 1, …
+            (default: auto).
         id: column of node ids.
         split_column: column with the values train, validation or test.
         features: npz file with a sparse or dense feature matrix, one row per node in the order of the nodes.
