@@ -75,7 +75,7 @@ def test_a_shallow_model_gets_values_and_a_sentence(values: tuple[float, ...], w
     decay = fit_decay(range(1, len(values) + 1), values)
     assert decay.law == "shallow"
     assert not decay
-    assert decay.describe() == f"{words} from depth 1 to {len(values)}; a law of decay needs 5 depths"
+    assert decay.describe() == f"{words} from depth 1 to {len(values)}: a law of decay needs 5 depths"
 
 
 def test_uneven_depths_and_a_start_at_zero() -> None:
