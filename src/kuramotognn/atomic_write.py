@@ -27,6 +27,9 @@ def write_atomically(path: Path, content: bytes | str) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error  # Such as a full disk, which names no file.
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

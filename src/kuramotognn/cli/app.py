@@ -62,6 +62,7 @@ def make_app(tokens: Sequence[str]) -> App:
             app.command(command, name=name, help=text, sort_key=order)
         else:
             app.command(f"kuramotognn.cli.{name}:{name}", name=name, help=text, sort_key=order)
+    app.register_install_completion_command(help="Install completion of commands and flags for your shell.")
     app.meta.group_parameters = Group("Data files, for every command", sort_key=10)
     app.meta.suppress_keyboard_interrupt = False
 

@@ -118,7 +118,7 @@ def _run(sweep: Sweep, folder: Path, jobs: int, cluster: str | None, output: Out
 
                 run_on_cluster(sweep.cells, folder, address=cluster, observer=watcher)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"results are in {folder}; go on by giving the same command again") from None
+        raise KeyboardInterrupt(f"go on by giving the same command again; results are in {folder}") from None
 
 
 def _watcher(sweep: Sweep, folder: Path, jobs: int, console: Console) -> Any:

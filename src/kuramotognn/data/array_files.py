@@ -88,9 +88,7 @@ def read_torch(path: Path | str, content: bytes) -> Arrays:
             open_zip(content, path).close()
         try:
             # A sparse tensor with wrong indices would be read outside its memory.
-            # Leaving the block forbids what it allowed, so what PyG allows for everyone stays out of it.
-            extra = [each for each in containers if each not in torch.serialization.get_safe_globals()]
-            with torch.serialization.safe_globals(extra), torch.sparse.check_sparse_tensor_invariants():  # type: ignore[no-untyped-call]
+            with torch.serialization.safe_globals(containers), torch.sparse.check_sparse_tensor_invariants():  # type: ignore[no-untyped-call]
                 saved = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         except Exception as error:
             if "weights_only" not in str(error) and "Weights only" not in str(error):

@@ -110,10 +110,13 @@ def resume_study(
     with Claims(folder) as claims, claims.claim(STUDY) as mine:
         if not mine:
             raise ConfigError(f"{str(folder)!r} is being searched by another process; wait for it or stop it")
-        remove_parts(folder)
-        mend(plan, folder)
-        _search(plan, folder, processes, observer)
-        return _confirm(plan, folder, processes, observer)
+        try:
+            remove_parts(folder)
+            mend(plan, folder)
+            _search(plan, folder, processes, observer)
+            return _confirm(plan, folder, processes, observer)
+        except OSError as error:
+            raise OSError(f"the search stopped: {error}; go on with --resume {folder}") from error
 
 
 def suggest(trial: Trial, name: str, where: Range) -> Any:
@@ -148,7 +151,7 @@ def _search(plan: TuningPlan, folder: Path, processes: int, observer: TuningObse
                         raise ConfigError(f"a searching process ended ({how}); go on with --resume {folder}") from None
                 else:
                     if isinstance(message, str):
-                        raise OSError(f"{message}; make it good, then go on with --resume {folder}")
+                        raise OSError(message)
                     observer.searched(finished(study), plan.trials)
     finally:
         for worker in workers:
@@ -162,10 +165,16 @@ def _try_settings(plan: TuningPlan, folder: Path, number: int, pipe: Connection)
         while len(tried := study.get_trials(deepcopy=False, states=(*FINISHED, TrialState.RUNNING))) < plan.trials:
             # Drawn from the trial's own seed: a search that was killed goes on as if it had not been.
             study.sampler = sampler(plan, len(tried), number)
-            study.optimize(lambda trial: _score(plan, trial), n_trials=1)
+            trial = study.ask()
+            try:
+                study.tell(trial, _score(plan, trial))
+            except optuna.TrialPruned:
+                study.tell(trial, state=TrialState.PRUNED)
             pipe.send(None)
     except (OSError, ValueError) as error:
         pipe.send(str(error))
+    except Exception as error:  # One sentence from the parent says more than a traceback from here.
+        pipe.send(f"{type(error).__name__}: {error}")
 
 
 def _score(plan: TuningPlan, trial: Trial) -> float:

@@ -78,6 +78,8 @@ def _work(cells: Sequence[Cell], folder: Path, pipe: Connection) -> None:
                     time.sleep(PATIENCE)
     except OSError as error:
         pipe.send(("stopped", -1, str(error)))
+    except Exception as error:  # One sentence from the parent says more than a traceback from here.
+        pipe.send(("stopped", -1, f"{type(error).__name__}: {error}"))
 
 
 def _done(cell: Cell, number: int, folder: Path, claims: Claims, pipe: Connection) -> bool:
@@ -188,4 +190,4 @@ class _Workers:
 
     def _kept(self) -> str:
         done = self.total - len(self.left)
-        return f"{done} of {self.total} results are there; make room, then give the same command again"
+        return f"{done} of {self.total} results are there; make room, then go on"
