@@ -26,23 +26,19 @@ def fits(pattern: Pattern) -> bool:
 
 def layout(pattern: Pattern) -> Tensor:
     """The pattern in the order of its rows."""
-    found = pattern.derived.get("layout")
-    if found is None:
-        found = _block(pattern, torch.arange(pattern.num_rows), torch.arange(pattern.num_entries))
-        pattern.derived["layout"] = found
-    return found
+    if "layout" not in pattern.derived:
+        pattern.derived["layout"] = _block(pattern, *(torch.arange(n) for n in (pattern.num_rows, pattern.num_entries)))
+    return pattern.derived["layout"]
 
 
 def flow_layout(pattern: Pattern) -> Tensor:
     """A square pattern with neighbours near each other (docs/performance.md), for kernels that copy states anyway."""
-    if pattern.num_rows < REORDER_FROM:
+    missing = "flow_layout" not in pattern.derived
+    if pattern.num_rows < REORDER_FROM or (missing and torch.compiler.is_compiling()):  # SciPy cannot be traced.
         return layout(pattern)
-    found = pattern.derived.get("flow_layout")
-    if found is None:
-        if torch.compiler.is_compiling():  # SciPy cannot be traced.
-            return layout(pattern)
-        found = pattern.derived["flow_layout"] = _renumbered(pattern)
-    return found
+    if missing:
+        pattern.derived["flow_layout"] = _renumbered(pattern)
+    return pattern.derived["flow_layout"]
 
 
 def pattern_of(block: Tensor) -> Pattern:

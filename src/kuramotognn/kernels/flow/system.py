@@ -75,7 +75,6 @@ class CoupledSystem:
     def _run(self, x: Nodes, only_slope: bool, table: list[float], steps: int, memory: int) -> Nodes:
         operands = (self.a, widened(x), self.source, torch.as_tensor(self.strength, dtype=self.a.dtype))
         keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in operands)
-        result: Nodes = flow(flow_layout(self.pattern), *operands, self.linear, only_slope, table, steps, memory, keep)[
-            0
-        ]
+        settings = (self.linear, only_slope, table, steps, memory, keep)
+        result: Nodes = flow(flow_layout(self.pattern), *operands, *settings)[0]
         return result.to(x.dtype)
