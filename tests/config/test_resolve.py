@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from kuramotognn.config.resolve import ConfigError, flatten, parse, read_toml, recommended, resolve
-from kuramotognn.config.search_spaces import Choice, search_space
+from kuramotognn.config.resolve import ConfigError, flatten, parse, presets_of, read_toml, recommended, resolve
+from kuramotognn.config.search_spaces import Choice, LogUniform, search_space
 from kuramotognn.config.tree import Config
 from kuramotognn.data import DATASETS, OWN_GRAPH
 from kuramotognn.models.registry import MODELS
@@ -92,6 +92,45 @@ def test_a_search_space_names_settings_and_valid_values(model: str) -> None:
     for name, where in space.items():
         for value in where.options if isinstance(where, Choice) else (where.low, where.high):
             resolve({"model.name": model, name: value})
+
+
+@pytest.mark.parametrize(
+    ("model", "dataset"), [(model, name) for model in MODELS for name in presets_of(model).get("as-coded", ())]
+)
+def test_a_search_space_reaches_the_authors_settings(model: str, dataset: str) -> None:
+    """Of their numbers; the time of GraphCON and the widths are searched on a grid."""
+    authors = dict(
+        flatten(resolve({"preset": "as-coded", "dataset": dataset, "model.name": model}).config.model_dump())
+    )
+    space = search_space(MODELS[model], authors)
+    for name, where in space.items():
+        if not isinstance(where, Choice):
+            assert where.low <= authors[name] <= where.high, name
+    most = {"model.time": 20.0, "model.hidden_channels": 256, "training.epochs": 1500}
+    for name, limit in most.items():
+        if isinstance(where := space.get(name), Choice):
+            assert max(where.options) == limit  # type: ignore[type-var]
+
+
+def test_search_spaces_cover_webkb() -> None:
+    settings = dict(flatten(resolve({"dataset": "texas"}).config.model_dump()))
+    space = search_space(MODELS["kuramotognn"], settings)
+    assert (space["model.time"], space["model.coupling"]) == (LogUniform(0.001, 4.0), LogUniform(0.001, 1.0))
+    assert all(space == search_space(MODELS[name], settings) for name in ("kuramotognn", "kuramotognn-res"))
+    epochs = [search_space(info, settings)["training.epochs"] for info in MODELS.values()]
+    assert epochs == [Choice((1500,))] * len(MODELS)
+
+
+def test_every_model_is_searched_with_the_same_training() -> None:
+    settings = {"data.protocol": "random-per-class", "training.consistency": 1.0}
+    shared = [
+        {name: where for name, where in search_space(info, settings).items() if name.startswith("training.")}
+        for info in MODELS.values()
+    ]
+    for each in shared:
+        each.pop("training.affine_weight_decay", None)  # Of GCNII's code alone.
+    assert all(each == shared[0] for each in shared)
+    assert shared[0].keys() >= {"training.consistency", "training.clip_norm", "training.weight_decay"}
 
 
 def test_the_model_decides_which_settings_are_recommended() -> None:
