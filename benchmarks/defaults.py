@@ -1,9 +1,11 @@
 """Untuned KuramotoGNN beside a plain GCN and a plain MLP on graphs it was not tuned for.
 
 ``python -m benchmarks.defaults [DATASET …]``: whole graphs, protocol `fraction` (60/20/20 of a class), splits 0 to 4.
-KuramotoGNN has the settings that `kuramotognn train --nodes` starts from for a graph of one's own; GCN and MLP have two
-layers of 64 channels, dropout 0.5, Adam with learning rate 0.01 and weight decay 5e-4. Data sets are read from the data
-root (``KURAMOTOGNN_DATA``). Writes ``benchmarks/results/defaults.json`` and ``defaults.md``; goes on where it stopped.
+KuramotoGNN has the settings that `kuramotognn train --nodes` starts from for a graph of one's own; for all models the
+words of a node are scaled to sum one, as with `--data.normalisation row-sum`. GCN and MLP have two layers of 64
+channels, dropout 0.5, Adam with learning rate 0.01 and weight decay 5e-4. Data sets are read from the data root
+(``KURAMOTOGNN_DATA``). Writes ``benchmarks/results/defaults.json`` and ``defaults.md``; data sets that are not named
+keep their results.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ RESULTS = Path(__file__).parent / "results"
 DATASETS = ("cora", "citeseer", "pubmed", "computers", "photo", "coauthor-cs", "texas", "wisconsin", "cornell")
 PLAIN = TrainingConfig(learning_rate=0.01, weight_decay=5e-4, epochs=200, patience=100)
 MODELS = ("KuramotoGNN", "GCN", "MLP")
+KNOWN = """The rule for equal times (the lower validation loss decides) was added after a first run on these splits, in
+which wisconsin lay 6 points below the MLP; it decides that row and no other, which is therefore no independent test.
+"""
 
 
 def untuned(dataset: str, **flags: Any) -> Task:
@@ -76,12 +81,14 @@ def table(record: dict[str, Any]) -> str:
     lines = ["# Untuned models", "", *__doc__.split("\n\n")[1].replace("``", "`").splitlines(), ""]
     lines += ["| data set | KuramotoGNN | GCN | MLP | KuramotoGNN minus the better one | T chosen |"]
     lines += ["|---|---|---|---|---|---|"]
-    for name, scores in record["datasets"].items():
+    for name in (each for each in DATASETS if each in record["datasets"]):
+        scores = record["datasets"][name]
         means = {model: float(np.mean(scores[model])) for model in MODELS}
         cells = [f"{100 * means[model]:.2f} ± {100 * np.std(scores[model], ddof=1):.2f}" for model in MODELS]
         lines.append(f"| {name} | {' | '.join(cells)} | {100 * gap(scores):+.2f} | {scores['time']:g} |")
-    commit = str(record["provenance"]["commit"])[:12]
-    return "\n".join([*lines, "", f"Test accuracy in %, mean ± standard deviation over splits. Commit {commit}.", ""])
+    commits = dict.fromkeys(str(scores["provenance"]["commit"])[:12] for scores in record["datasets"].values())
+    made = f"Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}; defaults.json says which."
+    return "\n".join([*lines, "", f"Test accuracy in %, mean ± standard deviation over splits. {made}", "", KNOWN])
 
 
 def gap(scores: dict[str, list[float]]) -> float:
@@ -97,8 +104,11 @@ def main() -> None:
     for name in chosen or DATASETS:
         task, tried = choose_time(untuned(name))
         scores = {model: [accuracy(task, model, k) for k in range(5)] for model in MODELS}
-        record["datasets"][name] = scores | {"time": task.config.model.time, "tried": tried}
-        record["provenance"] = provenance()
+        record["datasets"][name] = scores | {
+            "time": task.config.model.time,
+            "tried": tried,
+            "provenance": provenance(),
+        }
         print(name, f"{100 * gap(record['datasets'][name]):+.2f}", flush=True)
         path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     (RESULTS / "defaults.md").write_text(table(record), encoding="utf-8")

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#define KG_EXPORT extern "C" __attribute__((visibility("default")))
 
 extern "C" {
 

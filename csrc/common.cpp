@@ -6,8 +6,6 @@
 #include "api.h"
 #include "threads.h"
 
-#define KG_EXPORT extern "C" __attribute__((visibility("default")))
-
 // Names of the instruction sets that are compiled in and that this processor has, the fastest first.
 KG_EXPORT const char* kg_instruction_sets() {
 #if defined(__x86_64__)
@@ -38,7 +36,6 @@ static void own_threads(void (*work)(void*), void* data, unsigned threads, unsig
 }
 
 kg_launch_t kg_launch = own_threads;
-
 // The address of GOMP_parallel, or null for threads of our own.
 KG_EXPORT void kg_use_launcher(void* address) {
   kg_launch = address ? reinterpret_cast<kg_launch_t>(address) : own_threads;

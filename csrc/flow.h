@@ -21,7 +21,6 @@ constexpr int64_t CHUNKS = 64;            // equal parts of the entries, for thr
 // in pairs but for the rest. A row of three units takes less time than a row of two and another of one.
 struct Cut {
   int64_t triples, doubles, singles;
-
   explicit Cut(int64_t units) {
     const int64_t half = units / 2, triple = half > 1 ? half % 2 : 0;
     triples = 2 * triple;
@@ -51,7 +50,6 @@ template <class T> class Flow {
   }
 
   int64_t scratch() const { return used; }
-
   void forward() const {
     pack(numbers(job.x), 1, !job.linear, states);
     pack(numbers(job.source), source_unit, false, sources);
@@ -217,10 +215,7 @@ template <class T> class Flow {
              bool(job.only_slope), share_rows ? threads : 1, own(sources), own(states), own(grad_sources), own_dots,
              own_dots + entries}, own(static_cast<T*>(job.tape), kept), reinterpret_cast<R*>(space));
   }
-
-  int64_t steps_of(int64_t segment) const {
-    return segment < segments - 1 ? job.segment : job.steps - segment * job.segment;
-  }
+  int64_t steps_of(int64_t k) const { return k < segments - 1 ? job.segment : job.steps - k * job.segment; }
 
   template <class Tile, class R> void forward_tile(const Tile& tile, R* tape, R* space) const {
     for (int64_t segment = 0; segment < segments; ++segment) {

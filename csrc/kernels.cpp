@@ -6,7 +6,6 @@
 
 #define KG_JOIN(name, isa) kg_##name##_##isa
 #define KG_NAME(name, isa) KG_JOIN(name, isa)
-#define KG_EXPORT extern "C" __attribute__((visibility("default")))
 #define KG_KERNEL(name, Job, Float, Double) \
   KG_EXPORT void KG_NAME(name, KG_ISA)(const Job* job) { job->is_double ? Double : Float; }
 using namespace KG_ISA;

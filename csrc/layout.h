@@ -20,7 +20,6 @@ struct Layout {
   int64_t entries;
   Csr by_row, by_column;  // row = target, entries = sources; and the transpose
   const int32_t* order;   // [rows] the caller's row of each row here
-
   explicit Layout(const int64_t* block) {
     const int64_t rows = block[0], columns = block[1], row_chunks = block[3], column_chunks = block[4];
     entries = block[2];

@@ -61,9 +61,7 @@ template <class T> class Oscillators {
   static int64_t wrapped(int64_t slot, int64_t count) { return (slot % count + count) % count; }
   R* features(int64_t slot) const { return row(job.features) + wrapped(slot, job.kept) * 2 * job.tiles; }
   double* sums(int64_t slot) const { return job.sums + wrapped(slot, job.summed) * job.blocks * 2; }
-  int64_t last_tile(int64_t block) const {
-    return (block + 1) * job.block < job.tiles ? (block + 1) * job.block : job.tiles;
-  }
+  int64_t last_tile(int64_t block) const { return block + 1 < job.blocks ? (block + 1) * job.block : job.tiles; }
 
   // Stores the features and sums of stage `slot` for the tiles of a block, whose phases f gives.
   template <class F> KG_INLINE void over_block(int64_t block, int64_t slot, const F& f) const {

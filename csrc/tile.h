@@ -143,7 +143,6 @@ template <class T_, int Units, bool Linear, bool OneStage> struct Tile {
   // total is its share of `dots`.
   struct Gathered {
     R sin, cos, by_cos, by_sin;
-
     KG_INLINE V add(const T* a, const int32_t* col, const R* seen, int64_t e) {
       prefetch(seen + planes * int64_t(col[e + AHEAD]), planes);
       const R coupling = splat<R>(a[e]), *other = seen + planes * int64_t(col[e]), cos_kappa = other[0];

@@ -29,25 +29,23 @@ template <class T, int Bytes> using Vector = typename Types<T, Bytes>::Vector;
 #define KG_FMA(T, BYTES, VALUE) \
   KG_INLINE Vector<T, BYTES> fma(Vector<T, BYTES> a, Vector<T, BYTES> b, Vector<T, BYTES> c) { return VALUE; }
 #if defined(__FMA__)
+constexpr bool HAS_FMA = true;
 KG_FMA(float, 16, _mm_fmadd_ps(a, b, c))
 KG_FMA(double, 16, _mm_fmadd_pd(a, b, c))
 KG_FMA(float, 32, _mm256_fmadd_ps(a, b, c))
 KG_FMA(double, 32, _mm256_fmadd_pd(a, b, c))
 #elif defined(__aarch64__)
+constexpr bool HAS_FMA = true;
 KG_FMA(float, 16, vfmaq_f32(c, a, b))
 KG_FMA(double, 16, vfmaq_f64(c, a, b))
 #else
+constexpr bool HAS_FMA = false;
 KG_FMA(float, 16, a * b + c)
 KG_FMA(double, 16, a * b + c)
 #endif
 #if defined(__AVX512F__)
 KG_FMA(float, 64, _mm512_fmadd_ps(a, b, c))
 KG_FMA(double, 64, _mm512_fmadd_pd(a, b, c))
-#endif
-#if defined(__FMA__) || defined(__aarch64__)
-constexpr bool HAS_FMA = true;
-#else
-constexpr bool HAS_FMA = false;
 #endif
 KG_INLINE float fma(float a, float b, float c) { return HAS_FMA ? __builtin_fmaf(a, b, c) : a * b + c; }
 KG_INLINE double fma(double a, double b, double c) { return HAS_FMA ? __builtin_fma(a, b, c) : a * b + c; }

@@ -28,6 +28,9 @@ class SparseFeatures:
     pattern: Pattern
     values: Tensor
 
+    def __repr__(self) -> str:
+        return f"SparseFeatures([{self.shape[0]}, {self.shape[1]}], {self.values.numel()} entries)"
+
     @staticmethod
     def from_coo(row: Index, col: Index, values: Tensor, shape: tuple[int, int]) -> SparseFeatures:
         """Build from entries in any order; repeated entries are added."""

@@ -109,6 +109,9 @@ class Graph:
     pattern: Pattern
     weight: EdgeWeight
 
+    def __repr__(self) -> str:
+        return f"Graph({self.num_nodes} nodes, {self.num_edges} directed edges)"
+
     @staticmethod
     def from_edge_index(
         edge_index: EdgeIndex,

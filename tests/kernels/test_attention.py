@@ -192,3 +192,15 @@ def test_second_derivatives_are_those_of_the_definition() -> None:
         slopes = torch.autograd.grad(compute(*inputs).square().sum(), inputs, create_graph=True)
         results.append(list(torch.autograd.grad(sum(slope.sin().sum() for slope in slopes), inputs)))
     all_near(*results, 1e-9)
+
+
+def test_offsets_beyond_32_bits() -> None:
+    """Keys and queries of 2³¹ numbers each, of which only the rows that are read take memory."""
+    nodes, heads, width = 2**21 + 9, 2, 512
+    tall = torch.empty(nodes, heads * width)
+    tall[-3:] = normal(0, 3, heads * width, dtype=torch.float32)
+    edges = torch.tensor([[0, 1, 2, 0], [1, 0, 0, 2]])
+    here, far = (Graph.from_edge_index(edges + first, size) for first, size in ((0, 3), (nodes - 3, nodes)))
+    shape = (3, heads, width)
+    expected = attention_per_edge(here.pattern, tall[-3:].view(shape), tall[-3:].view(shape), here.weight)
+    torch.testing.assert_close(edge_attention(layout(far.pattern), tall, tall, far.weight, heads)[0], expected)

@@ -16,11 +16,12 @@ from kuramotognn.kernels import CoupledSystem, library
 from tests.kernels.comparing import assert_same_bits, leaves, normal, random_graph, with_gradients
 
 ROOT = Path(__file__).parent.parent.parent
+FORKS = "ignore:This process:DeprecationWarning"  # Python 3.12 and later warn of any fork in a process with threads.
 
 
-def child(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "-c", code]
-    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+def child(code: str, timeout: float | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-W", FORKS, "-c", code]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=timeout)
 
 
 PRINT_ISA = "from kuramotognn.kernels.library import kernels; print(kernels().isa)"
@@ -49,8 +50,10 @@ def test_every_instruction_set_has_every_kernel() -> None:
     [
         (lambda path: None, "are missing"),
         (lambda path: path.write_bytes(b"not a library"), "invalid ELF header|file too short|not a"),
+        (lambda path: path.write_bytes(library.FILE.read_bytes()[:-1]), "lacks its end"),
+        (lambda path: path.write_bytes(library.FILE.read_bytes()[:5000]), "lacks its end"),
     ],
-    ids=["missing", "damaged"],
+    ids=["missing", "damaged", "without its last byte", "truncated"],
 )
 def test_a_library_that_cannot_be_loaded_is_a_reason(
     make: Callable[[Path], None], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -92,11 +95,35 @@ def own_threads() -> Iterator[None]:
     assert library.LIBRARY is not None
     library.LIBRARY.kg_use_launcher(None)
     yield
-    library.LIBRARY.kg_use_launcher(library._torchs_launcher())
+    openmp = library._torchs_openmp()
+    library.LIBRARY.kg_use_launcher(openmp and openmp.GOMP_parallel)
 
 
 def test_torchs_threads_are_used() -> None:
-    assert library._torchs_launcher() is not None
+    assert library._torchs_openmp() is not None
+
+
+FORK = """
+import os, types, torch
+from kuramotognn import Graph, KuramotoGNN
+from kuramotognn.kernels import library
+torch.set_num_threads(2)
+model, graph = KuramotoGNN(64, 32, 3, time=2.0), Graph.from_edge_index(torch.randint(0, 2000, (2, 8000)), 2000)
+def train():
+    torch.randn(1 << 20).sin()  # on two threads
+    model(torch.ones(2000, 64), graph).sum().backward()
+"""
+
+
+def test_a_forked_child_can_train_after_its_parent_did() -> None:
+    code = "train()\nif not os.fork():\n    train()\n    os._exit(7)\ntrain()\n"
+    code += "print(os.waitstatus_to_exitcode(os.wait()[1]), torch.get_num_threads())"
+    assert child(FORK + code, timeout=60).stdout.split() == ["7", "2"]
+
+
+def test_a_forked_child_says_that_it_may_hang_where_openmp_cannot_end_its_threads() -> None:
+    code = "library._prepare_forks(library.LIBRARY, types.SimpleNamespace())\nif os.fork(): os.wait()"
+    assert "torch may hang in a forked process" in child(FORK + code, timeout=60).stderr
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

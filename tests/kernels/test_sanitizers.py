@@ -30,24 +30,19 @@ def checked_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
+def runtime() -> str:
+    """Libraries to load first: the sanitizer looks for the C++ library when it starts, and Python alone has none."""
+    command = ("gcc", "-print-file-name=libasan.so"), ("gcc", "-print-file-name=libstdc++.so")
+    return " ".join(subprocess.run(each, capture_output=True, text=True).stdout.strip() for each in command)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("tests", [*TESTS, "simulate/test_run.py"])
 def test_no_bad_address_and_nothing_undefined(tests: str, checked_library: Path) -> None:
-    runtime = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
+    options = ("-q", "-x", "-s", "-p", "no:cacheprovider", "-k", f"not ({NOT_HERE})")
     run(
-        *(
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "-p",
-            "no:cacheprovider",
-            f"tests/{tests}",
-            "-k",
-            f"not ({NOT_HERE})",
-        ),
-        LD_PRELOAD=runtime,
+        *(sys.executable, "-m", "pytest", *options, f"tests/{tests}"),
+        LD_PRELOAD=runtime(),
         ASAN_OPTIONS="detect_leaks=0",
         KURAMOTOGNN_LIBRARY=str(checked_library),
         OMP_NUM_THREADS="2",

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from kuramotognn.graph import Pattern
 from kuramotognn.kernels import affine, spmm, use_backend
+from kuramotognn.kernels.layout import layout
+from kuramotognn.kernels.sparse.operator import sampled
 from tests.conftest import ring
 from tests.kernels.comparing import (
     CHANNELS,
@@ -142,3 +144,16 @@ def test_second_derivatives_are_those_of_the_dense_product() -> None:
         slopes = torch.autograd.grad(y.square().sum(), inputs, create_graph=True)
         results.append(list(torch.autograd.grad(sum(slope.sin().sum() for slope in slopes), inputs)))
     all_near(*results, 1e-10)
+
+
+def test_offsets_beyond_32_bits() -> None:
+    """A matrix of 2³¹ numbers, of which only the rows that are read take memory."""
+    many, few, channels = 2**21 + 9, 3, 1024
+    tall, small = torch.empty(many, channels), normal(0, few, channels, dtype=torch.float32)
+    tall[-few:] = normal(1, few, channels, dtype=torch.float32)
+    near, far = torch.arange(few), torch.arange(many - few, many)
+    wide = Pattern.from_sorted(near, far, few, many)
+    torch.testing.assert_close(spmm(wide, torch.ones(few), tall), tall[-few:])
+    expected = (small * tall[-few:]).sum(1)
+    torch.testing.assert_close(sampled(layout(wide), small, tall, few), expected)
+    torch.testing.assert_close(sampled(layout(Pattern.from_sorted(far, near, many, few)), tall, small, few), expected)

@@ -16,6 +16,7 @@ from kuramotognn import Graph, SolverError
 from kuramotognn.simulate import Frequencies, Oscillators, random_network, simulate
 from tests.conftest import graphs
 
+pytestmark = pytest.mark.usefixtures("isa")
 RNG = np.random.default_rng(7)
 N = 21  # neither a multiple of the vector width nor less than one tile
 OMEGA, START, SPEED = RNG.normal(size=N), RNG.uniform(-math.pi, math.pi, N), RNG.normal(size=N)
@@ -304,3 +305,9 @@ def test_a_delay_that_does_not_fit_memory() -> None:
     graph = sparse.eye_array(1_000_000, format="csr")
     with pytest.raises(ValueError, match=r"takes .* GB, more than .* choose a longer step"):
         simulate(Oscillators(graph=graph, delay=10.0), 1.0)
+
+
+def test_a_network_too_large_for_32_bits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kuramotognn.simulate.run.LARGEST_NETWORK", N - 1)
+    with pytest.raises(ValueError, match=f"a sparse network may have at most {N - 1} oscillators, got {N}"):
+        simulate(Oscillators(graph=sparse.csr_array(MATRIX), frequencies=OMEGA), 1.0)

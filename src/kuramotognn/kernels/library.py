@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from kuramotognn.checks import check_choice
 
 FILE = Path(os.environ.get("KURAMOTOGNN_LIBRARY") or Path(__file__).with_name("libkuramotognn.so"))
 ISA = "KURAMOTOGNN_ISA"  # The environment variable that names the instruction set; the best at hand unless set.
+AGAIN = "install the package again"
 
 
 class Job(ctypes.Structure):
@@ -68,24 +71,38 @@ class Kernels:
 def _load() -> ctypes.CDLL:
     """The library; an OSError with a sentence where it cannot be used."""
     if not FILE.exists():
-        raise OSError("the compiled kernels are missing, for no C++ compiler was found when the package was installed")
+        raise OSError(f"the compiled kernels are missing, for no C++ compiler was found; {AGAIN} where there is one")
+    with FILE.open("rb") as file:
+        header = file.read(64).ljust(64, b"\0")
+    sections, size, count = struct.unpack("<40xQ10xHH2x", header)  # An ELF file ends with its table of sections.
+    if header.startswith(b"\x7fELF\x02") and FILE.stat().st_size < sections + size * count:
+        raise OSError(f"the file of the compiled kernels lacks its end; {AGAIN}")  # Loading it would end the process.
     library = ctypes.CDLL(str(FILE))
     library.kg_instruction_sets.restype, library.kg_sizes.restype = ctypes.c_char_p, ctypes.c_int64
     sizes = [library.kg_sizes(number) for number in range(4)]
     if sizes != [ctypes.sizeof(job) for job in (FlowJob, SparseJob, AttentionJob, OscillatorsJob)]:
-        raise OSError("the compiled kernels are of another version; install the package again")
+        raise OSError(f"the compiled kernels are of another version; {AGAIN}")
     library.kg_use_launcher.argtypes = [ctypes.c_void_p]
-    library.kg_use_launcher(_torchs_launcher())
-    # A forked child has none of its parent's threads, and GNU OpenMP hangs in it.
-    os.register_at_fork(after_in_child=lambda: library.kg_use_launcher(None))
+    openmp = _torchs_openmp()
+    library.kg_use_launcher(openmp and openmp.GOMP_parallel)
+    if openmp:
+        _prepare_forks(library, openmp)
     return library
 
 
-def _torchs_launcher() -> int | None:
-    """The address of GOMP_parallel in the OpenMP library that torch has loaded; None where torch came without one."""
-    for path in sorted((Path(torch.__file__).parent / "lib").glob("libgomp*.so*")):
-        return ctypes.cast(ctypes.CDLL(str(path)).GOMP_parallel, ctypes.c_void_p).value
-    return None
+def _torchs_openmp() -> ctypes.CDLL | None:
+    """The GNU OpenMP library that torch has loaded; None where torch came without one."""
+    paths = sorted((Path(torch.__file__).parent / "lib").glob("libgomp*.so*"))
+    return ctypes.CDLL(str(paths[0])) if paths else None
+
+
+def _prepare_forks(library: ctypes.CDLL, openmp: ctypes.CDLL) -> None:
+    """End OpenMP's threads before a fork: the child has none of them, but would wait for them."""
+    if hasattr(openmp, "omp_pause_resource_all"):  # As of OpenMP 5. 2 ends all threads; the next use starts others.
+        os.register_at_fork(before=lambda: openmp.omp_pause_resource_all(2))
+    else:
+        told = "torch may hang in a forked process; call torch.set_num_threads(1) there, or start it by 'spawn'"
+        os.register_at_fork(after_in_child=lambda: (library.kg_use_launcher(None), warnings.warn(told, stacklevel=2)))
 
 
 LIBRARY: ctypes.CDLL | None = None
@@ -105,7 +122,7 @@ def instruction_sets() -> list[str]:
 def kernels() -> Kernels:
     """The compiled kernels for the fastest instruction set, or for the one that ``KURAMOTOGNN_ISA`` names."""
     if LIBRARY is None:
-        raise RuntimeError(PROBLEM)
+        raise OSError(PROBLEM)
     isas = instruction_sets()
     chosen = os.environ.get(ISA) or isas[0]
     check_choice(ISA, chosen, tuple(isas))

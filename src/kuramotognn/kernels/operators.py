@@ -16,7 +16,7 @@ LIBRARY: Any = torch.library.Library("kuramotognn", "DEF")  # type: ignore[no-un
 
 
 def define(schema: str, compute: Callable[..., Any], fake: Callable[..., Any]) -> Callable[..., Any]:
-    """The operator of this schema: what computes it on CPUs, and what tells the shapes of its results."""
+    """The operator of this schema: its kernel for CPUs, and the function that gives the shapes of its results."""
     name = schema.split("(")[0]
     LIBRARY.define(schema)
     LIBRARY.impl(name, compute, "CPU")

@@ -36,7 +36,7 @@ class OscillatorKernels:
         self._run("oscillators_advance", start=first, steps=steps, noise=noise)
 
     def begin(self, stage: int, shift: float) -> None:
-        """Set what is seen of a stage to that of phases ``phase + shift * frequency``."""
+        """Set sines and cosines of a stage to those of the phases ``phase + shift * frequency``."""
         self._run("oscillators_begin", start=stage, shift=shift)
 
     def wrap(self, turns: np.ndarray[Any, Any]) -> None:

@@ -27,14 +27,15 @@ METHODS = {
 
 DTYPES = ("float64", "float32")
 HISTORIES = ("constant", "uncoupled")
+LARGEST_NETWORK = 2**30  # oscillators: where their sines and cosines stand is counted in 32 bits
 BLOCK = {kernels.MEAN_FIELD: 4096, kernels.SPARSE: 4096, kernels.DENSE: 64}
 """Oscillators that are summed up and handed to a thread at once; it must not depend on the number of threads."""
 NOISE_AT_ONCE = 1 << 20
 MEMORY = 8 << 30
 AT_ONCE = 0.25
-"""Time between two visits of Python, which takes samples and brings phases back to the circle."""
-UNSEEN = 1 << 26
-"""Bytes of sums that may wait for such a visit."""
+"""Longest time that a kernel advances in one call; samples are taken and phases are wrapped between calls."""
+SUMS_AT_ONCE = 1 << 26
+"""Bytes of order-parameter sums that one call may fill."""
 
 
 def simulate(
@@ -155,7 +156,7 @@ class _Clock:
 
 
 def _at_least(ratio: float) -> int:
-    """Rounded up, but not for a rounding error's sake."""
+    """Rounded up; a rounding error above a whole number does not count."""
     return max(1, math.ceil(ratio * (1 - 1e-12)))
 
 
@@ -210,9 +211,9 @@ class _Engine:
 
     @property
     def at_once(self) -> int:
-        """Samples between two visits of Python."""
-        room = UNSEEN // (16 * self.blocks * self.weights.size)
-        return max(1, min(int(AT_ONCE / self.clock.step), room) // self.clock.every)
+        """Samples of one kernel call."""
+        most = SUMS_AT_ONCE // (16 * self.blocks * self.weights.size)
+        return max(1, min(int(AT_ONCE / self.clock.step), most) // self.clock.every)
 
     def _noise_seeds(self, seed: int) -> list[np.random.SeedSequence]:
         """A stream for each block: the numbers do not depend on which thread draws them."""
@@ -225,7 +226,7 @@ class _Engine:
         return tiled
 
     def _interaction(self) -> dict[str, Any]:
-        """Where the torque of the others comes from."""
+        """The couplings as the kernels read them."""
         network, coupling = self.model.network, self.model.coupling
         fields: dict[str, Any] = {"kind": kernels.MEAN_FIELD}
         if network is None or self.model.normalise == "size":
@@ -236,6 +237,8 @@ class _Engine:
             matrix[: self.n, : self.n] = network
             fields |= {"kind": kernels.DENSE, "matrix": matrix}
         elif network is not None:
+            if self.n > LARGEST_NETWORK:
+                raise ValueError(f"a sparse network may have at most {LARGEST_NETWORK} oscillators, got {self.n}")
             degrees = np.diff(network.indptr)
             rowptr = np.full(self.tiles * self.lanes + 1, network.nnz, np.int64)
             rowptr[: self.n + 1] = network.indptr
@@ -250,11 +253,11 @@ class _Engine:
     def _state(self, frequencies: Array, phases: Array, velocities: Array | None) -> dict[str, Any]:
         """Everything that changes, and the frequencies."""
         stages = self.weights.size
-        # A stage of each step of the delay, the stage at hand and the one being written.
+        # A stage of each step of the delay, the present stage and the next one.
         ring = self.clock.delay * stages + 2
-        # Sums are also kept for the samples that Python has not looked at yet.
-        unseen = self.at_once * self.clock.every if self.at_once > 1 else 0
-        summed = max(self.clock.delay, unseen) * stages + 2
+        # Sums of all samples of a call are kept, too.
+        waiting = self.at_once * self.clock.every if self.at_once > 1 else 0
+        summed = max(self.clock.delay, waiting) * stages + 2
         kept = 1 if self.kind == kernels.MEAN_FIELD else ring
         width = 2 * self.tiles * self.lanes
         if (size := kept * width * np.dtype(self.real).itemsize) > MEMORY:

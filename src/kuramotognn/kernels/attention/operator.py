@@ -25,10 +25,10 @@ def attention(
     r"""Scaled dot-product attention over each row's entries, averaged over heads.
 
     Args:
-        pattern: who listens to whom.
+        pattern: the edges; row ``i`` has the neighbours ``j`` of node ``i``.
         x: ``[N, d]`` states.
-        key: ``[H · d_k, d]`` makes the keys, with which a node listens.
-        query: ``[H · d_k, d]`` makes the queries, by which it is listened to.
+        key: ``[H · d_k, d]`` makes the keys of the rows.
+        query: ``[H · d_k, d]`` makes the queries of the columns.
         bias: ``[H · d_k]`` of the keys; one of the queries would shift all scores of a row alike.
         weight: ``[E]`` non-negative factors of the exponentials; an edge of weight zero is absent.
         heads: the number ``H``.

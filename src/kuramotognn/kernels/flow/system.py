@@ -43,7 +43,7 @@ class CoupledSystem:
     def __call__(self, x: Nodes) -> Nodes:
         """The velocity at ``x``."""
         if self.fits(x):
-            return self._run(x, True, [1.0], 1, 1 << 62)
+            return self.flow(x, [1.0], 1, 1 << 62, only_slope=True)
         value = reference.velocity(self.pattern, self.a, widened(x), self.source, self.strength, self.linear)
         return value.to(x.dtype)
 
@@ -60,7 +60,7 @@ class CoupledSystem:
         check_shape("the couplings", self.a, (self.pattern.num_entries,))
         check_shape("the constant term", self.source, tuple(x.shape))
 
-    def flow(self, x0: Nodes, table: list[float], steps: int, memory: int) -> Nodes:
+    def flow(self, x0: Nodes, table: list[float], steps: int, memory: int, *, only_slope: bool = False) -> Nodes:
         """The state after fixed steps, by the compiled integrator.
 
         Args:
@@ -69,12 +69,10 @@ class CoupledSystem:
                 the last row in the next step's state.
             steps: how many steps to take.
             memory: bytes that the stored trajectory may take; beyond that states are recomputed.
+            only_slope: return the velocity at ``x0`` instead.
         """
-        return self._run(x0, False, table, steps, memory)
-
-    def _run(self, x: Nodes, only_slope: bool, table: list[float], steps: int, memory: int) -> Nodes:
-        operands = (self.a, widened(x), self.source, torch.as_tensor(self.strength, dtype=self.a.dtype))
+        operands = (self.a, widened(x0), self.source, torch.as_tensor(self.strength, dtype=self.a.dtype))
         keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in operands)
         settings = (self.linear, only_slope, table, steps, memory, keep)
         result: Nodes = flow(flow_layout(self.pattern), *operands, *settings)[0]
-        return result.to(x.dtype)
+        return result.to(x0.dtype)

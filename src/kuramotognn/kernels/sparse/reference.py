@@ -25,8 +25,7 @@ def spmm(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
 def row_normalise(pattern: Pattern, values: Tensor) -> Tensor:
     """Divide ``[E, ...]`` values by their row's sum; rows that sum to zero stay zero."""
     total = pattern.sum_rows(values)
-    total = torch.where(total == 0, torch.ones_like(total), total)
-    return values / pattern.of_row(total)
+    return values / pattern.of_row(torch.where(total == 0, torch.ones_like(total), total))
 
 
 class _SparseProduct(torch.autograd.Function):
