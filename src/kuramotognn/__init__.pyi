@@ -52,6 +52,8 @@ from .models import GraphSAGE as GraphSAGE
 from .models import KuramotoConv as KuramotoConv
 from .models import KuramotoGNN as KuramotoGNN
 from .models import ModelInfo as ModelInfo
+from .runs.exported import Pretrained as Pretrained
+from .runs.exported import load_pretrained as load_pretrained
 from .solve import Solution as Solution
 from .solve import Solver as Solver
 from .solve import integrate as integrate

@@ -1,5 +1,6 @@
 """Against plain torch_geometric layers with the same parameters."""
 
+import inspect
 from collections.abc import Callable
 
 import pytest
@@ -109,6 +110,8 @@ def test_parameters_and_signature_are_those_of_pygs_models(
     kind: type[DiscreteGNN], theirs: type[nn.Module], norm: str | None
 ) -> None:
     """Positional arguments mean the same, and a state_dict of one loads into the other."""
+    ours, of_pyg = (list(inspect.signature(each).parameters) for each in (kind, theirs))
+    assert ours[:4] == of_pyg[:4] == ["in_channels", "hidden_channels", "num_layers", "out_channels"]
     options = {"heads": 2} if kind is GAT else {}
     torch.manual_seed(1)
     other = theirs(F_IN, HIDDEN, 3, CLASSES, norm=norm, act="elu" if kind is GAT else "relu", **options).double().eval()

@@ -1,7 +1,6 @@
 """Models that are not part of the package: from a file, or from an entry point."""
 
 import json
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from kuramotognn import Graph, KuramotoGNN
 from kuramotognn.cli import main
 from kuramotognn.config.model_settings import settings_class
 from kuramotognn.kernels import kuramoto_per_edge
-from kuramotognn.models import lookup
 from kuramotognn.models.lookup import find_model
 from tests.conftest import Refused
 from tests.models.test_kuramoto import example
@@ -93,16 +91,27 @@ def test_train_evaluate_and_predict(
     assert f"--model.{setting}" in capsys.readouterr().out
 
 
-def test_entry_points(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    entries = [EntryPoint("mine", "kuramotognn.models:GCN", "kuramotognn.models")]
-    entries.append(EntryPoint("broken", "kuramotognn.models:Gone", "kuramotognn.models"))
-    monkeypatch.setattr(lookup, "entry_points", lambda group: entries if group == "kuramotognn.models" else [])
-    assert find_model("mine").make.__name__ == "GCN"
-    assert "num_layers" in settings_class("mine").model_fields
-    with pytest.raises(ValueError, match=r"model .broken. of kuramotognn\.models:Gone cannot be loaded"):
-        find_model("broken")
-    with pytest.raises(ValueError, match=r"unknown model 'mime'; did you mean 'mine'\?"):
-        find_model("mime")
+@pytest.fixture
+def installed(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package with two models, as an installer leaves it."""
+    facts = tmp_path / "other-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[kuramotognn.models]\ntiny = mine:Tiny\nbroken = mine:Gone\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(file.parent)
+
+
+@pytest.mark.usefixtures("installed")
+def test_entry_points(tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path_factory.mktemp("runs") / "run"
+    assert main(["train", "--model", "tiny", "--model.slope", "0.2", *QUICK, "--out", str(run)]) == 0
+    used = json.loads(capsys.readouterr().out)["config"]["model"]
+    assert (used["name"], used["slope"]) == ("tiny", 0.2)
+    assert main(["train", "--model", "broken"]) == 2
+    assert "model 'broken' of mine:Gone cannot be loaded: AttributeError" in capsys.readouterr().err
+    assert main(["train", "--model", "tinny"]) == 2
+    assert "unknown model 'tinny'; did you mean 'tiny'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

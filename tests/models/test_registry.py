@@ -1,5 +1,6 @@
 """Every model through everything that a model must be able to do."""
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -7,10 +8,29 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
-from kuramotognn import MODELS, Graph, Solver, Split, TrainingConfig, TrainResult, fit, predict
+from kuramotognn import (
+    GRAND,
+    MODELS,
+    Attention,
+    DampedOscillators,
+    Diffusion,
+    Field,
+    Graph,
+    GraphCON,
+    KuramotoConv,
+    KuramotoGNN,
+    PhaseField,
+    Solver,
+    Split,
+    TrainingConfig,
+    TrainResult,
+    fit,
+    predict,
+)
 from kuramotognn.checkpoints import CheckpointFolder, read_tensors, write_tensors
 from kuramotognn.config.model_settings import default_solver, settings_class
 from kuramotognn.features import SparseFeatures, compact_features
+from kuramotognn.models.continuous import GraphFlow
 from kuramotognn.models.lookup import find_model
 from kuramotognn.train_result import EpochMetrics
 
@@ -96,6 +116,27 @@ def test_settings_have_the_defaults_of_the_constructor(name: str) -> None:
     assert torch.equal(*outputs)
 
 
+@pytest.mark.parametrize(
+    ("model", "part", "prefix"),
+    [
+        (KuramotoGNN, PhaseField, ""),
+        (KuramotoConv, PhaseField, ""),
+        (GRAND, Diffusion, ""),
+        (GraphCON, DampedOscillators, ""),
+        (GraphFlow, Attention, "attention_"),
+        (GraphFlow, Field, ""),
+    ],
+)
+def test_a_model_has_the_defaults_of_its_parts(model: type, part: type, prefix: str) -> None:
+    ours, parts = (inspect.signature(each).parameters for each in (model, part))
+    shared = [(name, prefix * (prefix + name in ours) + name) for name in parts]
+    shared = [(name, own) for name, own in shared if own in ours and parts[name].default is not inspect.Parameter.empty]
+    assert shared
+    for name, own in shared:
+        if name != "activation":  # A model takes its name, a field the function.
+            assert ours[own].default == parts[name].default, name
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_fit_save_load_predict(name: str, tmp_path: Path) -> None:
     model = make(name)
@@ -177,12 +218,12 @@ def test_a_batch_of_two_graphs_is_the_two_graphs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_an_isolated_node_hears_of_nobody(name: str) -> None:
+def test_an_isolated_node_is_independent_of_the_others(name: str) -> None:
     model, x = knowing(name), features()
     quiet = torch.zeros_like(x)
     quiet[-2:] = x[-2:]
     if name == "grand++":
-        return  # An isolated source would still hear of the sources' mean.
+        return  # An isolated source depends on the mean of all sources.
     torch.testing.assert_close(model(quiet, graph())[-2:], model(x, graph())[-2:], atol=1e-5, rtol=1e-5)
     nobody = Graph.from_edge_index(torch.empty(2, 0, dtype=torch.long), NODES)
     assert model(x, nobody).isfinite().all()

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from kuramotognn.cli import main
 from kuramotognn.config.resolve import ConfigError, resolve
 from kuramotognn.config.tree import Config
 from kuramotognn.runs.run import resume_run, start_run
-from kuramotognn.runs.stored_run import RunObserver, evaluate_run, predict_run
+from kuramotognn.runs.stored_run import CONFIG, RUN_FORMAT, RunObserver, evaluate_run, predict_run
 from kuramotognn.train_result import EpochMetrics
 
 
@@ -160,6 +161,20 @@ def test_killed_for_real_it_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     resume = [sys.executable, "-m", "kuramotognn", "train", "--quiet", "--resume", str(killed)]
     subprocess.run(resume, check=True, env=environment, stdout=subprocess.DEVNULL)
     assert metrics_of(killed) == metrics_of(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("line", ["", "format = 1\n", "format = 99\n"])
+def test_a_folder_of_another_version_is_refused_with_a_sentence(
+    run_folder: Path, tmp_path: Path, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / CONFIG).write_text((run_folder / CONFIG).read_text().replace(f"format = {RUN_FORMAT}\n", line))
+    out = str(tmp_path / "x.csv")
+    for command in (["evaluate", str(tmp_path)], ["predict", str(tmp_path), "--out", out], ["diagnose", str(tmp_path)]):
+        assert main(command) == 2
+        told = capsys.readouterr().err
+        assert "was made by another version of kuramotognn" in told
+        assert told.endswith("; train again\n")
+        assert told.count("\n") == 1
 
 
 def test_a_full_folder_is_not_overwritten(run_folder: Path) -> None:

@@ -19,6 +19,8 @@ COMMANDS = {
 Flags override --config, which overrides what is recommended for the model on the data set.""",
     "evaluate": "Load the models of a run and compute their accuracies again.",
     "predict": "Write the class probabilities of every node as CSV.",
+    "export": "Write the model of a run into a folder to share: settings, parameters, result and a model card.",
+    "pretrained": "List the models that come with the library, show the card of one, or copy it as a run folder.",
     "check": "Read a graph of your own and say what was understood, without training.",
     "tune": """Search the settings of a model for a data set by validation accuracy, and write them as best.toml.
 
@@ -28,7 +30,7 @@ Settings given by a flag or by --config stay as they are; the rest of the model'
 
 What was run before is not run again. The paper's own protocol is --splits 100 --seeds 20.""",
     "report": "Write the results of experiments beside the paper's: HTML, Markdown, and CSV and LaTeX for each table.",
-    "diagnose": "Measure how alike nodes become over the depth of a trained model, and say whether it over-smooths.",
+    "diagnose": "Measure how alike nodes become over the depth of a run or any PyG model, and say if it over-smooths.",
     "explore": "Play the flow of a trained model in the browser: phases, order parameter, energies and accuracy.",
     "theory": """Check the paper's statements numerically: what holds, what fails as written, and what holds instead.
 
@@ -40,7 +42,7 @@ Exit code 1 when a check that should hold does not.""",
 Facts are computed when a data set is first seen and kept in the data root. Sizes are those of the graph that the
 default protocol uses; edges are pairs of nodes; homophily is the share of edges within a class.""",
 }
-"""Commands in the order of a session, with their help; each has a module of its name."""
+"""Commands in the order of their use, with their help; each has a module of its name."""
 WITH_SETTINGS = ("train", "tune")
 """Commands whose flags depend on the model; their modules make the command for it."""
 

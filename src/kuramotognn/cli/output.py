@@ -17,7 +17,7 @@ class Output:
     json: Annotated[bool, Parameter(negative="", help="Print the result as JSON and nothing else.")] = False
 
     @property
-    def talkative(self) -> bool:
+    def verbose(self) -> bool:
         """Whether progress and explanations are wanted."""
         return not (self.quiet or self.json)
 

@@ -106,7 +106,7 @@ def _forget(sweep: Sweep, folder: Path, *, force: bool, failures: bool) -> None:
 def _run(sweep: Sweep, folder: Path, jobs: int, cluster: str | None, output: Output) -> None:
     from kuramotognn.sweeps.workers import run_cells
 
-    console = make_console(stderr=True, quiet=not output.talkative)
+    console = make_console(stderr=True, quiet=not output.verbose)
     for reason in sweep.missing.values():
         make_console(stderr=True).print(f"left out: {printable(reason, 1000)}", style="yellow")
     try:
@@ -252,6 +252,7 @@ def _show(sweep: Sweep, folder: Path, output: Output) -> None:
             if not grid.empty:
                 console = make_console()
                 console.print(_fitting(compact(grid), console))
+        make_console().print(" ".join(sweep.experiment.about.split()), style="dim", highlight=False, markup=False)
     failed = f", {state.failed} of them failed" if state.failed else ""
     say(f"{state.done} of {state.total} runs are in {folder}{failed}")
     _check_complete(state)

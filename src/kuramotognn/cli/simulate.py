@@ -158,11 +158,11 @@ def transition(
 
 
 class _Bar:
-    """Progress on the error stream, for those who watch."""
+    """A progress bar on the error stream, if that is a terminal."""
 
     def __init__(self, what: str, output: Output) -> None:
         console = make_console(stderr=True)
-        watched = output.talkative and console.is_terminal
+        watched = output.verbose and console.is_terminal
         self.progress = Progress(console=console, transient=True, disable=not watched)
         self.task = self.progress.add_task(what, total=None)
 

@@ -42,7 +42,7 @@ def theory(*names: str, out: Path | None = None, output: Output = PLAIN) -> None
     for statement in chosen:
         result = examine(statement)
         examined.append(result)
-        if output.talkative:
+        if output.verbose:
             _show(result)
         if out is not None:
             draw(result.finding.panels, out / f"{statement.name}.svg")

@@ -78,7 +78,7 @@ class RunProgress(RunObserver):
     """A live progress bar for each split on a terminal, lines in a file."""
 
     def __init__(self, output: Output, resolved: Resolved | None = None) -> None:
-        self.console = make_console(stderr=True, quiet=not output.talkative)
+        self.console = make_console(stderr=True, quiet=not output.verbose)
         self.resolved, self.bars = resolved, dict[int, TaskID]()
         self.progress = Progress(
             TextColumn("split {task.fields[split]}"),
@@ -225,8 +225,8 @@ def majority_sentences(run: RunResult) -> list[str]:
             sentences.append(f"split {result.split}: {share:.0f} % of the test nodes are predicted to be of one class")
         elif result.test_accuracy <= largest:
             sentences.append(
-                f"split {result.split}: always predicting the largest class is as accurate ({100 * largest:.1f} %); "
-                "try --metric balanced-accuracy or --training.class-weights balanced"
+                f"split {result.split}: always predicting the largest class is at least as accurate "
+                f"({100 * largest:.1f} %); try --metric balanced-accuracy or --training.class-weights balanced"
             )
     return sentences
 

@@ -106,7 +106,7 @@ class TuningProgress(TuningObserver):
     """One bar for the search, then one for the comparison; lines in a file."""
 
     def __init__(self, output: Output) -> None:
-        self.console = make_console(stderr=True, quiet=not output.talkative)
+        self.console = make_console(stderr=True, quiet=not output.verbose)
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),

@@ -22,7 +22,7 @@ from kuramotognn.typing import EdgeHeads, Nodes
 
 
 def _once_per_graph(make: Callable[[Graph], Graph]) -> Callable[[Graph], Graph]:
-    """Keep the result for as long as the graph lives; learnt weights are normalised in each call."""
+    """Keep the result as long as the graph exists; learnt weights are normalised in each call."""
     made: WeakKeyDictionary[Graph, Graph] = WeakKeyDictionary()
 
     def kept(graph: Graph) -> Graph:

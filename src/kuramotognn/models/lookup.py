@@ -8,6 +8,7 @@ import sys
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 
@@ -39,7 +40,7 @@ def find_model(name: str) -> ModelInfo:
             try:
                 return model_info(name, entry.load())
             except Exception as error:
-                raise ValueError(f"model {name!r} of {entry.value} cannot be loaded: {_reason(error)}") from error
+                raise ValueError(f"model {name!r} of {entry.value} cannot be loaded: {reason(error)}") from error
     known = [*MODELS, *(entry.name for entry in entry_points(group=ENTRY_POINTS))]
     raise ValueError(f"unknown model {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}, or FILE.py:CLASS")
 
@@ -62,15 +63,51 @@ def model_info(name: str, found: Any) -> ModelInfo:
     return ModelInfo(name, found, formula=formula)
 
 
+def python_object(target: str) -> Any:
+    """The object that a dotted path such as ``torch_geometric.nn.GCN`` names, or ``FILE.py:NAME``, or ``FILE.py``.
+
+    A file without a name must define one model class.
+
+    Raises:
+        ValueError: there is no such thing, or importing it fails.
+    """
+    path, _, attribute = target.partition(":")
+    if path.endswith(".py"):
+        module = _import_file(home_expanded(path))
+        if attribute:
+            return _attribute(module, path, attribute)
+        own = {
+            key: value
+            for key, value in vars(module).items()
+            if inspect.isclass(value) and issubclass(value, nn.Module) and value.__module__ == module.__name__
+        }
+        if len(own) == 1:
+            return next(iter(own.values()))
+        there = f"it has {', '.join(own)}" if own else "it has none"
+        raise ValueError(f"{target!r} must name one model class, as in {path}:CLASS; {there}")
+    try:
+        return resolve_name(target)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"{target!r} is neither FILE.py:CLASS nor a dotted path that can be imported, such as "
+            f"torch_geometric.nn.GCN ({reason(error)})"
+        ) from error
+    except Exception as error:  # Importing runs any code.
+        raise ValueError(f"{target!r} cannot be imported: {reason(error)}") from error
+
+
 def _from_file(name: str) -> ModelInfo:
     path, _, attribute = name.partition(":")
     if not attribute:
         raise ValueError(f"{name!r} names no class; write FILE.py:CLASS, such as my_model.py:MyGNN")
-    module = _import_file(home_expanded(path))
+    return model_info(name, _attribute(_import_file(home_expanded(path)), path, attribute))
+
+
+def _attribute(module: ModuleType, path: str, attribute: str) -> Any:
     if not hasattr(module, attribute):
         classes = [key for key, value in vars(module).items() if inspect.isclass(value)]
         raise ValueError(f"{path} has no class {attribute!r}{did_you_mean(attribute, classes)}")
-    return model_info(name, getattr(module, attribute))
+    return getattr(module, attribute)
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -87,10 +124,11 @@ def _import_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise ValueError(f"model file {str(path)!r} cannot be imported: {_reason(error)}") from error
+        raise ValueError(f"model file {str(path)!r} cannot be imported: {reason(error)}") from error
     return module
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """An error as one line: its type and the first line of its text."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -9,8 +9,9 @@ from kuramotognn.runs.task import Task
 
 
 def choose_time(task: Task) -> tuple[Task, dict[float, float]]:
-    """Train on the first split with each of ``try_times``, and keep the one that validates best, the longest of equals.
+    """Train on the first split with each of ``try_times``, and keep the one that validates best.
 
+    Of equal results the one with the lower validation loss is kept, as for epochs: on a small graph equals are common.
     Test nodes take no part. The task's configuration then holds the time as if it had been given.
 
     Returns:
@@ -27,6 +28,6 @@ def choose_time(task: Task) -> tuple[Task, dict[float, float]]:
     found = {}
     for time, candidate in tried.items():
         trained = candidate.for_split(number)
-        found[time] = trained.fit(trained.model(), trained.split(number)).best.score
-    best = max(found, key=lambda time: (found[time], time))
-    return tried[best], found
+        found[time] = trained.fit(trained.model(), trained.split(number)).best
+    best = max(found, key=lambda time: (found[time].score, -found[time].validation_loss))
+    return tried[best], {time: metrics.score for time, metrics in found.items()}

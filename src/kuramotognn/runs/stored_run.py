@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from torch import nn
+from torch import Tensor, nn
 
 from kuramotognn.checkpoints import read_tensors
 from kuramotognn.config.resolve import ConfigError, parse, read_toml
@@ -44,7 +44,7 @@ class RunObserver:
         """An epoch has ended."""
 
     def finished(self, result: TrainResult) -> None:
-        """A split is done, now or in an earlier session."""
+        """A split is done, now or before the run was resumed."""
 
     def read(self, summary: GraphSummary) -> None:
         """A graph of the user's own was read."""
@@ -135,13 +135,16 @@ def finished_split(folder: Path, config: Config, wanted: int | None) -> int:
 
 def evaluate_run(folder: Path) -> list[Evaluation]:
     """Load every finished split's model and compute its accuracies again."""
-    task, evaluations = Task.from_config(load_config(folder)), []
-    for number in finished_splits(folder, task.config):
-        recorded, split = load_split(folder, number), task.split(number)
-        logits = _stored_logits(task, folder, recorded)
-        scores = (accuracy(logits, task.y, nodes) for nodes in (split.validation, split.test))
-        evaluations.append(Evaluation(recorded, *scores))
-    return evaluations
+    task = Task.from_config(load_config(folder))
+    return [evaluate_split(task, folder, number) for number in finished_splits(folder, task.config)]
+
+
+def evaluate_split(task: Task, folder: Path, number: int) -> Evaluation:
+    """Load one split's model and compute its accuracies again."""
+    recorded, split = load_split(folder, number), task.split(number)
+    logits = _stored_logits(task, folder, recorded)
+    scores = (accuracy(logits, task.y, nodes) for nodes in (split.validation, split.test))
+    return Evaluation(recorded, *scores)
 
 
 def predict_run(
@@ -224,14 +227,21 @@ def with_encoder(task: Task, folder: Path, number: int) -> Task:
 def stored_model(task: Task, folder: Path, recorded: TrainResult) -> nn.Module:
     """The trained model of a split."""
     tensors, _ = read_tensors(split_folder(folder, recorded.split) / MODEL)
+    return with_parameters(task.skeleton(), task.model, tensors, recorded.split)
+
+
+def with_parameters(
+    skeleton: nn.Module | None, build: Callable[[], nn.Module], tensors: dict[str, Tensor], split: int
+) -> nn.Module:
+    """The model that ``build`` makes, with stored parameters; they must fit its skeleton, which takes no memory."""
     try:
-        if (skeleton := task.skeleton()) is not None:
+        if skeleton is not None:
             skeleton.load_state_dict(tensors, assign=True)  # Settings of another size must not take memory first.
-        model = task.model()
+        model = build()
         model.load_state_dict(tensors)
     except RuntimeError as error:
         first = " ".join(str(error).split("\n\t")[1:2])
-        raise ConfigError(f"{MODEL} of split {recorded.split} does not fit the model of {CONFIG}: {first}") from error
+        raise ConfigError(f"{MODEL} of split {split} does not fit the model of {CONFIG}: {first}") from error
     return model
 
 

@@ -85,11 +85,7 @@ class Task:
 
     def skeleton(self) -> nn.Module | None:
         """The model without memory for its parameters; None where its constructor needs their values."""
-        with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            try:
-                return self._build()
-            except RuntimeError:
-                return None
+        return without_memory(self._build)
 
     def _build(self) -> nn.Module:
         return self.config.model.build(self.x.shape[1], self.dataset.num_classes, self.config.solver)
@@ -134,6 +130,15 @@ class Task:
         how = self.config.data.normalisation
         x = scale_features(x if how == "standardise" else normalise_features(x, how), self.config.data.scale)
         return replace(self, x=compact_features(x).to(self.config.device))
+
+
+def without_memory(build: Callable[[], nn.Module]) -> nn.Module | None:
+    """What ``build`` makes, without memory for parameters; None where it needs their values."""
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        try:
+            return build()
+        except RuntimeError:
+            return None
 
 
 def _check_memory(skeleton: nn.Module | None, name: str) -> None:
