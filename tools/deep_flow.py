@@ -44,7 +44,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = [
         {
             "model": name,
-            "mean": fmean(found.values()),
+            "mean": fmean(each["validation_accuracy"] for each in found.values()),
             "splits": found,
             "config": cases[name].config.model_dump(mode="json"),
         }

@@ -72,7 +72,7 @@ def section(statement: dict[str, Any]) -> str:
     return "\n\n".join(
         (
             f"## {statement['place']}: {statement['name']}",
-            f"> {statement['says']}",
+            f"> {unlinked(statement['says'])}",
             statement["verdict"],
             "\n".join(["| check | measured | tolerance | |", "|---|---:|---:|---|", *rows]),
             f"![{statement['panels'][0]['title']}](images/theory-{statement['name']}.svg)",
@@ -81,7 +81,12 @@ def section(statement: dict[str, Any]) -> str:
 
 
 def escape(text: str) -> str:
-    return text.replace("|", "\\|")
+    return unlinked(text).replace("|", "\\|")
+
+
+def unlinked(text: str) -> str:
+    """Brackets followed by parentheses are a product here, not a link."""
+    return text.replace("](", "]\\(")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Make what studies found the recommended settings of their model and data set: `python tools/recommend.py STUDY...`.
+"""Make what studies found the recommended settings: `python tools/recommend.py BEST_TOML...`.
 
-What differs from the defaults is written to src/kuramotognn/config/recommended/DATASET/MODEL.toml, with how it was
-found.
+The files are those that `kuramotognn tune` writes as STUDY/best.toml and `make tune-all` keeps in results/tuning. What
+differs from the defaults is written to src/kuramotognn/config/recommended/DATASET/MODEL.toml, with how it was found.
 """
 
 import sys
@@ -11,14 +11,12 @@ import tomli_w
 
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.config.resolve import flatten, nest, read_toml, resolve
-from kuramotognn.sweeps.tuning import BEST
 
 FOLDER = Path(__file__).parent.parent / "src" / "kuramotognn" / "config" / "recommended"
 
 
-def adopt(study: Path) -> Path:
+def adopt(path: Path) -> Path:
     """Write the settings of a study's winner; where to."""
-    path = study / BEST
     found = resolve({}, read_toml(path)).config
     dataset, model = found.dataset, found.model.name
     plain = resolve({}, {"dataset": dataset, "recommended": False, "model": {"name": model}}).config

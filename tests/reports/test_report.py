@@ -1,8 +1,7 @@
 import csv
 import json
 import re
-import shutil
-import subprocess
+from html import unescape
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
@@ -13,11 +12,12 @@ from rich.console import Console
 
 from kuramotognn.cli import main
 from kuramotognn.cli.reproduce import _fitting
-from kuramotognn.reports.report import front_page, latex, to_csv, to_html, to_latex, to_markdown, write_report
+from kuramotognn.reports.report import STALE, front_page, latex, to_csv, to_html, to_latex, to_markdown, write_report
 from kuramotognn.reports.result_tables import experiment_result
 from kuramotognn.sweeps.catalogue import find_experiment
 from kuramotognn.sweeps.cells import Cell, load
 from kuramotognn.sweeps.records import Records
+from tests.browser import accessibility_violations, browser, console_messages
 from tests.sweeps.invented import INVENTED, invent
 
 
@@ -87,6 +87,27 @@ def test_tuning_splits_stay_out(tmp_path: Path) -> None:
     path.write_text(json.dumps(load(path) | {"split": 1000}))
     runs = [entry.runs for entry in experiment_result(experiment, Records(tmp_path)).grids[0].entries]
     assert sorted(runs) == [0] + [1] * 20
+
+
+def test_stale_runs_stay_out_and_are_counted(tmp_path: Path) -> None:
+    experiment = invent("coupling", tmp_path)
+    path = next(tmp_path.rglob("*.json"))
+    path.write_text(json.dumps(load(path) | {"fingerprint": [1.0] * 6}))
+    result = experiment_result(experiment, Records(tmp_path))
+    assert sorted(entry.runs for entry in result.grids[0].entries) == [0] + [1] * 20
+    assert "1 stale run" in result.provenance["left out"]
+    assert STALE not in to_markdown(result)
+
+
+def test_a_table_of_nothing_but_stale_runs_is_marked(tmp_path: Path) -> None:
+    experiment = invent("coupling", tmp_path)
+    for path in tmp_path.rglob("*.json"):
+        path.write_text(json.dumps(load(path) | {"fingerprint": []}))
+    result = experiment_result(experiment, Records(tmp_path))
+    assert all(entry.runs for entry in result.grids[0].entries)
+    assert STALE in to_markdown(result)
+    assert STALE in unescape(to_html([result]))
+    assert STALE in front_page(result)
 
 
 def make_older(folder: Path, **changes: object) -> None:
@@ -201,7 +222,7 @@ def test_the_page_needs_nothing_else_and_escapes_names(page: Path) -> None:
     assert "url(http" not in text
     assert "&lt;b&gt;invented&lt;/b&gt; &amp; diverged" in text
     assert "<b>invented</b>" not in text
-    assert auditor.seen["svg"] == 2 + 3 + 1 + 1, "depth on two data sets, three maps, coupling, the flow"
+    assert auditor.seen["svg"] == 2 + 3 + 1 + 1 + 3, "depth, maps of three data sets, coupling, the flow, report cards"
     assert text.count("currentColor") > 50, "axes and words take the page's ink"
 
 
@@ -221,61 +242,43 @@ def test_the_command(results: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "did you mean 'depth'" in capsys.readouterr().err
 
 
-CHECK = """
-<script>
-const problems = [];
-addEventListener("error", (event) => problems.push(event.message));
-console.error = (...words) => problems.push(words.join(" "));
-</script>
+SORTED = """
+const column = [...document.querySelectorAll("table.sortable")].find((table) => table.offsetWidth);
+const head = column.tHead.rows[0].cells[1], button = head.firstElementChild;
+const cells = () => [...column.tBodies[0].rows].map((row) => row.cells[1].dataset.value);
+const values = () => cells().filter((value) => value !== "");
+button.click(); const down = values().map(Number);
+button.click();
+return {down, up: values().map(Number), told: head.getAttribute("aria-sort")};
 """
-PROBE = """
-<script>
-addEventListener("load", () => {
-  const figures = [...document.querySelectorAll("figure.chart svg")];
-  const paths = (svg) => svg.querySelectorAll("path").length;
-  const drawn = figures.filter((svg) => svg.getBoundingClientRect().height > 100 && paths(svg) > 3);
-  const table = document.querySelector("table.sortable");
-  const values = () => [...table.tBodies[0].rows].map((row) => row.cases[1].dataset.value);
-  const order = () => values().filter((value) => value !== "");
-  const button = table.tHead.rows[0].cases[1].firstElementChild;
-  button.click(); const down = order().map(Number);
-  button.click(); const up = order().map(Number);
-  const sorted = (values) => values.every((value, k) => k === 0 || values[k - 1] <= value);
-  document.title = JSON.stringify({
-    problems, figures: figures.length, drawn: drawn.length, sortable: sorted(up) && sorted([...down].reverse()),
-    wide: document.documentElement.scrollWidth, window: innerWidth,
-    background: getComputedStyle(document.body).backgroundColor,
-  });
-  document.body.textContent = document.title;
-});
-</script>
-"""
+DRAWN = """return [...document.querySelectorAll("figure.chart svg")].map(
+  (svg) => svg.getBoundingClientRect().height > 100 && svg.querySelectorAll("path").length > 3);"""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False), (390, True)])
 def test_the_page_in_a_browser(page: Path, tmp_path: Path, width: int, dark: bool) -> None:
     """No error, every figure drawn, tables sort, nothing wider than the window; screenshots to look at are kept."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("Chromium is not installed (Debian package chromium)")
-    text = page.read_text(encoding="utf-8")
-    probed = tmp_path / "probed.html"
-    probed.write_text(text.replace("<style>", CHECK + "<style>", 1).replace("</body>", PROBE + "</body>"))
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=3000"]
-    flags += [f"--window-size={width},3000"]
-    flags += ["--blink-settings=preferredColorScheme=0"] if dark else ["--blink-settings=preferredColorScheme=1"]
-    done = subprocess.run(
-        [chromium, *flags, "--dump-dom", probed.as_uri()], capture_output=True, text=True, timeout=120, check=True
-    )
-    facts = json.loads(re.search(r"<title>(.*?)</title>", done.stdout)[1].replace("&quot;", '"'))  # type: ignore[index]
-    assert facts["problems"] == []
-    assert facts["drawn"] == facts["figures"] == 7
-    assert facts["sortable"]
-    assert facts["wide"] <= facts["window"]
-    assert (facts["background"] == "rgb(20, 23, 27)") == dark
-    shot = tmp_path / f"page-{width}-{'dark' if dark else 'light'}.png"
-    subprocess.run(
-        [chromium, *flags, f"--screenshot={shot}", page.as_uri()], capture_output=True, timeout=120, check=True
-    )
-    assert shot.stat().st_size > 20_000
+    with browser(width, 3000, dark=dark) as driver:
+        driver.get(page.as_uri())
+        driver.save_screenshot(str(tmp_path / "page.png"))
+        assert driver.execute_script(DRAWN) == [True] * 7
+        found = driver.execute_script(SORTED)
+        assert len(set(found["down"])) > 3
+        assert found["down"] == sorted(found["down"], reverse=True)
+        assert found["up"] == sorted(found["down"])
+        assert found["told"] == "ascending"
+        assert console_messages(driver) == []
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+        background = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert (background == "rgb(20, 23, 27)") == dark
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_page_is_accessible(page: Path, dark: bool) -> None:
+    with browser(dark=dark) as driver:
+        driver.get(page.as_uri())
+        for part in driver.find_elements("tag name", "summary"):
+            part.click()
+        assert accessibility_violations(driver) == []

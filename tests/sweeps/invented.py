@@ -12,7 +12,15 @@ from kuramotognn.sweeps.catalogue import Experiment, find_experiment
 from kuramotognn.sweeps.cells import Cell, store
 from kuramotognn.sweeps.outcomes import FOLLOWED
 
-INVENTED = ("main-accuracy", "depth", "depth-coupling-grid", "coupling", "dataset-statistics", "synchronisation")
+INVENTED = (
+    "main-accuracy",
+    "depth",
+    "depth-coupling-grid",
+    "coupling",
+    "dataset-statistics",
+    "synchronisation",
+    "oversmoothing",
+)
 
 
 def invent(name: str, folder: Path, splits: int = 8) -> Experiment:
@@ -30,6 +38,7 @@ def invent(name: str, folder: Path, splits: int = 8) -> Experiment:
             else:
                 result = {"protocol": experiment.protocol, "test_accuracy": (level - 0.3 + random.normal()) / 100}
                 result |= {"nodes": 10, "edges": 20, "features": 3, "classes": 2, "seconds": 1.0}
+                result |= {"dirichlet": 1e-30, "rayleigh": 0.1, "mad": 2e-5, "effective_rank": 3.0}
                 result["times"] = list(range(5))
                 result["curves"] = {curve: [0.9, 0.7, 0.6, 0.5, 0.4] for curve in FOLLOWED}
                 record = cell._record() | {"result": result}

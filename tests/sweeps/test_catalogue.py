@@ -105,6 +105,15 @@ def test_equal_cells_of_two_experiments_are_run_once() -> None:
     assert main < labels
 
 
+def test_the_report_card_starts_from_defaults_and_has_every_model() -> None:
+    card = find_experiment("oversmoothing")
+    assert set(card.models) == set(MODELS)
+    (place, *_) = card.places(["cora"], ["kuramotognn"])
+    config = place.case().config
+    assert config.model.coupling == 1.0  # Not the recommended one.
+    assert (config.model.time, config.solver.step_size, config.training.optimiser) == (2.0, 1.0, "adam")
+
+
 def test_a_sweep_and_its_jobs() -> None:
     sweep = plan_sweep(find_experiment("depth"), splits=2, seeds=3, datasets=["cora"], models=["grand-l"])
     assert len(sweep.cells) == 8 * 2 * 3

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from kuramotognn.config.resolve import Config, resolve
-from kuramotognn.diagnostics import order_parameter
+from kuramotognn.diagnostics import dirichlet_energy, order_parameter
 from kuramotognn.runs.run import Task
-from kuramotognn.sweeps.outcomes import OUTCOMES, TIMES, accuracy, timing, trajectory, validation
+from kuramotognn.sweeps.outcomes import OUTCOMES, TIMES, accuracy, oversmoothing, timing, trajectory, validation
 
 
 def small(**settings: object) -> Config:
@@ -61,5 +61,26 @@ def test_a_model_without_a_flow_has_no_trajectory() -> None:
         trajectory(resolve({"model": {"name": "gcn", "hidden_channels": 4}, "training": {"epochs": 1}}).config)
 
 
+@pytest.mark.parametrize(
+    ("model", "depth"), [("kuramotognn", {"time": 2.0}), ("gcn", {"num_layers": 6, "residual": False})]
+)
+def test_the_report_card_measures_the_last_hidden_state(model: str, depth: dict[str, object]) -> None:
+    chosen: dict[str, object] = {"name": model, "hidden_channels": 4, **depth}
+    config = small(model=chosen, training={"epochs": 1, "learning_rate": 1e-12})
+    result = oversmoothing(config)
+    task = Task.from_config(config)
+    built = task.model().eval()
+    with torch.no_grad():
+        if model == "gcn":  # The input of the last layer.
+            states: list[torch.Tensor] = []
+            built.convs[-1].register_forward_pre_hook(lambda _, inputs: states.append(inputs[0]))  # type: ignore[index]
+            built(task.x, task.graph)
+            last = states[0]
+        else:
+            last = built.flow(task.x, task.graph, save_at=[2.0]).ys[-1]  # type: ignore[operator]
+    assert result["dirichlet"] == pytest.approx(dirichlet_energy(last, task.graph), rel=1e-4)
+    assert {"test_accuracy", "mad", "rayleigh", "effective_rank", "law"} <= result.keys()
+
+
 def test_measures_by_name() -> None:
-    assert set(OUTCOMES) == {"accuracy", "validation", "timing", "trajectory", "statistics"}
+    assert set(OUTCOMES) == {"accuracy", "validation", "timing", "trajectory", "oversmoothing", "statistics"}

@@ -315,3 +315,14 @@ def wait_until_alone(folder: Path) -> None:
             return
         assert time.monotonic() < deadline, f"still at work: {held}"
         time.sleep(0.1)
+
+
+def test_a_stale_result_is_set_aside_and_run_again(swept: Path, tmp_path: Path) -> None:
+    cell = small_jobs(1)[0]
+    stale = load(cell.path(swept)) | {"fingerprint": [1.0] * 6}
+    store(stale, cell.path(tmp_path))
+    assert not cell.case.is_current(stale)
+    (record,) = run_cells([cell], tmp_path)
+    assert cell.case.is_current(record)
+    assert record["result"]["test_accuracy"] == load(cell.path(swept))["result"]["test_accuracy"]
+    assert load(cell.path(tmp_path).with_suffix(workers.STALE)) == stale

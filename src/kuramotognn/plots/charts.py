@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isnan
 
 import matplotlib
+import numpy as np
 from matplotlib.figure import Figure
 
 from kuramotognn.plots.style import PAGE_STYLE, line_style, svg_element
@@ -81,6 +82,51 @@ def heat_map(
             axes.set(xlabel=labels[0], ylabel=labels[1])
             axes.invert_yaxis()
             axes.tick_params(length=0)
+        return svg_element(figure, salt)
+
+
+@dataclass(frozen=True)
+class Map:
+    """A table of numbers to be drawn as colours; NaN stays empty.
+
+    Attributes:
+        title: what the numbers are.
+        values: rows of numbers.
+        form: the format of a number.
+        logarithmic: whether colours follow the logarithm.
+    """
+
+    title: str
+    values: Sequence[Sequence[float]]
+    form: str
+    logarithmic: bool = False
+
+
+def maps(panels: Sequence[Map], rows: Sequence[str], columns: Sequence[str], x_label: str, salt: str) -> str:
+    """Tables of the same rows and columns, two side by side, each with a scale of colours of its own."""
+    across = 2
+    down = -(-len(panels) // across)
+    with matplotlib.rc_context(PAGE_STYLE):
+        figure = Figure(figsize=(5.4 * across, (0.27 * len(rows) + 0.8) * down), layout="constrained")
+        grid = figure.subplots(down, across, squeeze=False, sharey=True)
+        for axes, panel in zip(grid.flat, panels, strict=False):
+            values = np.array(panel.values, dtype=float)
+            shown = np.log10(np.maximum(values, np.finfo(float).tiny)) if panel.logarithmic else values
+            low, high = np.nanmin(shown), np.nanmax(shown)
+            axes.pcolormesh(shown, vmin=low, vmax=high, cmap="viridis", edgecolor="none")
+            for (y, x), value in np.ndenumerate(values):
+                if not isnan(value):
+                    colour = "#ffffff" if shown[y, x] - low <= 0.6 * (high - low) else "#000000"
+                    text = format(value, panel.form)
+                    axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=colour, fontsize=7)
+            axes.set_title(panel.title, fontsize=10)
+            axes.set_xticks([x + 0.5 for x in range(len(columns))], columns)
+            axes.set_yticks([y + 0.5 for y in range(len(rows))], rows, fontsize=8)
+            axes.set(xlabel=x_label)
+            axes.tick_params(length=0)
+        grid[0, 0].invert_yaxis()
+        for axes in list(grid.flat)[len(panels) :]:
+            axes.set_axis_off()
         return svg_element(figure, salt)
 
 

@@ -39,7 +39,7 @@ class Panel:
 
     @staticmethod
     def from_dict(record: Mapping[str, Any]) -> Panel:
-        """What :meth:`as_dict` gave, after a journey through JSON."""
+        """The inverse of :meth:`as_dict`."""
         lines = tuple(
             Line(line["label"], tuple(line["x"]), tuple(line["y"]), line["reference"]) for line in record["lines"]
         )

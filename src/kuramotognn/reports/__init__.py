@@ -1,1 +1,1 @@
-"""What came out: statistics, tables beside the paper's numbers, Markdown, CSV, LaTeX and HTML."""
+"""Results: statistics, tables beside the paper's numbers, Markdown, CSV, LaTeX and HTML."""

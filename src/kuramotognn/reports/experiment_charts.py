@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import nan
 
-from kuramotognn.plots.charts import Series, curve_panels, heat_map, line_chart
+from kuramotognn.plots.charts import Map, Series, curve_panels, heat_map, line_chart, maps
 from kuramotognn.reports.published import title
-from kuramotognn.reports.result_tables import Entry, ExperimentResult, Grid
+from kuramotognn.reports.result_tables import Entry, ExperimentResult, Grid, shape
 from kuramotognn.sweeps.records import Record
 
 CURVES = {
@@ -22,6 +22,8 @@ def charts(result: ExperimentResult) -> list[tuple[str, str]]:
     kind = result.experiment.figure
     if kind == "trajectory":
         return _trajectories(result)
+    if kind == "maps":
+        return _maps(result)
     draw = {"lines": _lines, "heat-map": _heat_map}.get(str(kind))
     drawn = [grid for grid in result.grids if any(entry.summary for entry in grid.entries)]
     return [(grid.heading or grid.experiment.title, draw(grid)) for grid in drawn] if draw else []
@@ -51,6 +53,27 @@ def _heat_map(grid: Grid) -> str:
         panels["the paper"] = [[entry.paper.mean if entry.paper else nan for entry in row] for _, row in grid.rows]
     rows, columns = ([name.split("= ")[-1] for name in names] for names in (dict(grid.rows), grid.columns))
     return heat_map(panels, rows, columns, (grid.experiment.columns, grid.experiment.rows), _salt(grid))
+
+
+def _maps(result: ExperimentResult) -> list[tuple[str, str]]:
+    """A picture for each data set, with a map for each number: rows and columns as in the tables."""
+    experiment, found = result.experiment, []
+    for dataset in experiment.datasets:
+        of_dataset = [grid for grid in result.grids if grid.entries[0].place.dataset == dataset]
+        run = {name for grid in of_dataset for name, row in grid.rows if any(entry.summary for entry in row)}
+        if run:
+            rows = [name for name, _ in of_dataset[0].rows if name in run]
+            columns = [name.split("= ")[-1] for name in of_dataset[0].columns]
+            panels = [_map(grid, rows) for grid in of_dataset]
+            found.append((dataset, maps(panels, rows, columns, experiment.columns, f"{experiment.name} {dataset}")))
+    return found
+
+
+def _map(grid: Grid, rows: list[str]) -> Map:
+    number, table = grid.entries[0].number, dict(grid.rows)
+    values = [[entry.summary.mean if entry.summary else nan for entry in table[name]] for name in rows]
+    form = ".1f" if number == "test_accuracy" else shape(number)
+    return Map(grid.heading.partition(", ")[2], values, form, logarithmic=form.endswith("g"))
 
 
 def _trajectories(result: ExperimentResult) -> list[tuple[str, str]]:

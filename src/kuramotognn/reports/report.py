@@ -17,19 +17,21 @@ from markupsafe import Markup
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.reports.experiment_charts import charts
 from kuramotognn.reports.result_tables import (
+    WHOLE,
     Entry,
     ExperimentResult,
     Grid,
     cell_command,
     compact,
-    digits,
     experiment_result,
+    shape,
 )
 from kuramotognn.runs.provenance import provenance
 from kuramotognn.sweeps.catalogue import Experiment
 from kuramotognn.sweeps.records import Records, pack
 
 HTML, MARKDOWN = "report.html", "report.md"
+STALE = "Stale: these runs are of older code, whose numbers today's code does not reproduce to the digit."
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -81,37 +83,38 @@ def ours(entry: Entry) -> str:
     """Our number: mean and standard deviation, or why there is none."""
     if entry.summary is None:
         return f"failed ({len(entry.failed)})" if entry.failed else "–"
-    d = digits(entry.number)
-    spread = "" if entry.summary.count == 1 or d == 0 else f" ± {entry.summary.std:.{d}f}"
-    return f"{entry.summary.mean:.{d}f}{spread}"
+    spec = shape(entry.number)
+    spread = "" if entry.summary.count == 1 or spec == WHOLE else f" ± {entry.summary.std:{spec}}"
+    return f"{entry.summary.mean:{spec}}{spread}"
 
 
 def interval(entry: Entry) -> str:
     """The 95 % interval of the mean, where there is one."""
-    summary, d = entry.summary, digits(entry.number)
-    return "" if summary is None or summary.low != summary.low else f"[{summary.low:.{d}f}, {summary.high:.{d}f}]"
+    summary, spec = entry.summary, shape(entry.number)
+    return "" if summary is None or summary.low != summary.low else f"[{summary.low:{spec}}, {summary.high:{spec}}]"
 
 
 def theirs(entry: Entry) -> str:
     """The paper's number."""
     if entry.paper is None:
         return ""
-    d = digits(entry.number)
-    return f"{entry.paper.mean:.{d}f}" + (f" ± {entry.paper.std:.{d}f}" if entry.paper.std is not None else "")
+    spec = shape(entry.number)
+    return f"{entry.paper.mean:{spec}}" + (f" ± {entry.paper.std:{spec}}" if entry.paper.std is not None else "")
 
 
 def verdict(entry: Entry) -> str:
     """Our number against the paper's."""
     if entry.difference is None:
         return ""
-    difference = f"{entry.difference:+.{digits(entry.number)}f}".replace("-", MINUS)
+    difference = f"{entry.difference:+{shape(entry.number)}}".replace("-", MINUS)
     return difference + {None: "", True: ", within", False: ", outside"}[entry.within]
 
 
 def to_markdown(result: ExperimentResult, pictures: Sequence[tuple[str, str]] = ()) -> str:
     """All tables of an experiment, after pictures of given captions and addresses."""
     experiment = result.experiment
-    lines = [f"## {experiment.title}", "", _flat(experiment.about), "", *markdown_pictures(experiment, pictures)]
+    lines = [f"## {experiment.title}", "", *_stale(result), _flat(experiment.about), ""]
+    lines += markdown_pictures(experiment, pictures)
     for grid in (grid for grid in result.grids if not grid.empty):
         if grid.heading:
             lines += [f"### {grid.heading}", ""]
@@ -148,7 +151,8 @@ def legend(grid: Grid) -> str:
 def front_page(result: ExperimentResult, pictures: Sequence[tuple[str, str]] = ()) -> str:
     """What there is of an experiment, without columns and rows that are empty, for the front page."""
     experiment = result.experiment
-    lines = [f"**{experiment.title}.** {_flat(experiment.about)}", "", *markdown_pictures(experiment, pictures)]
+    lines = [f"**{experiment.title}.** {_flat(experiment.about)}", "", *_stale(result)]
+    lines += markdown_pictures(experiment, pictures)
     for grid in (compact(grid) for grid in result.grids if not grid.empty):
         lines += [*markdown_table(grid), "", f"Protocol {experiment.protocol}; {grid.coverage}. {legend(grid)}", ""]
     return "\n".join([*lines, f"`{cell_command(result)}`, commit {result.provenance['commit']}.", ""])
@@ -164,7 +168,7 @@ def to_csv(result: ExperimentResult) -> str:
     writer.writerow(head.format(axes=" ".join(axes)).split())
     for entry in (entry for grid in result.grids for entry in grid.entries):
         if not (entry.runs or entry.failed or entry.paper):
-            continue  # Nothing to tell, as where a preset has no settings for a data set.
+            continue  # An empty line, such as of a preset without settings for the data set.
         place, summary, paper = entry.place, entry.summary, entry.paper
         writer.writerow(
             [place.experiment.name, place.experiment.protocol, place.dataset, place.model]
@@ -208,16 +212,21 @@ def to_html(results: Sequence[ExperimentResult], waiting: Sequence[ExperimentRes
     """One page with everything in it: no script, style, font or picture from elsewhere; all text is escaped."""
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"ours": ours, "interval": interval, "theirs": theirs, "verdict": verdict}
-    template = files("kuramotognn.reports").joinpath("report.html.j2").read_text(encoding="utf-8")
+    template, sortable = (
+        files("kuramotognn.reports").joinpath(name).read_text(encoding="utf-8")
+        for name in ("report.html.j2", "sortable.js")
+    )
     return environment.from_string(template).render(
+        sortable=Markup(sortable),
         sections=[
             {
                 "result": result,
                 "experiment": result.experiment,
                 "grids": [grid for grid in result.grids if not grid.empty],
-                # The one thing that is not escaped: drawn by us, and matplotlib escapes the text in it.
+                # Not escaped: drawn by us, and matplotlib escapes the text in it.
                 "charts": [(caption, Markup(picture)) for caption, picture in charts(result)],
                 "command": cell_command(result),
+                "stale": STALE if result.all_stale else "",
                 "provenance": result.provenance,
             }
             for result in results
@@ -235,6 +244,10 @@ def _markdown_cell(entry: Entry) -> str:
         return ours(entry)
     against = verdict(entry)
     return f"{ours(entry)} ({paper}{'; ' if against else ''}{against})"
+
+
+def _stale(result: ExperimentResult) -> list[str]:
+    return [f"**{STALE}**", ""] if result.all_stale else []
 
 
 def _row(cells: Sequence[str]) -> str:

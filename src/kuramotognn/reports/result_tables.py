@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,13 +19,19 @@ from kuramotognn.sweeps.records import Record, Records
 
 #: Below this many common splits no difference could be significant in Wilcoxon's test at 5 %.
 FEWEST_SPLITS = 6
-#: Labels of the numbers of a case, their scale, and the digits shown.
+WHOLE = ".0f"
+"""Format of numbers without digits after the point, which are shown without their spread."""
+#: Labels of the numbers of a case, their scale, and the format in which they are shown.
 NUMBERS = {
-    "test_accuracy": ("test accuracy, %", 100.0, 2),
-    "mean_evaluations": ("evaluations", 1.0, 0),
-    "epoch_evaluations": ("evaluations an epoch", 1.0, 0),
-    "epoch_ms": ("ms an epoch", 1.0, 1),
-    "evaluation_ms": ("ms an evaluation", 1.0, 2),
+    "test_accuracy": ("test accuracy, %", 100.0, ".2f"),
+    "mean_evaluations": ("evaluations", 1.0, WHOLE),
+    "epoch_evaluations": ("evaluations an epoch", 1.0, WHOLE),
+    "epoch_ms": ("ms an epoch", 1.0, ".1f"),
+    "evaluation_ms": ("ms an evaluation", 1.0, ".2f"),
+    "dirichlet": ("Dirichlet energy", 1.0, ".2g"),
+    "rayleigh": ("Rayleigh quotient", 1.0, ".2g"),
+    "mad": ("MAD over neighbours", 1.0, ".2g"),
+    "effective_rank": ("effective rank", 1.0, ".1f"),
 }
 
 
@@ -144,16 +151,31 @@ def compact(grid: Grid) -> Grid:
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """All tables of an experiment, and where their numbers come from."""
+    """All tables of an experiment, and where their numbers come from.
+
+    Attributes:
+        experiment: what was run.
+        grids: its tables.
+        records: the runs in them.
+        stale: how many runs were found whose numbers today's code does not reproduce. They are left out, unless there
+            are no others: then they are shown, and marked.
+    """
 
     experiment: Experiment
     grids: tuple[Grid, ...]
     records: tuple[Record, ...]
+    stale: int = 0
 
     @property
     def provenance(self) -> dict[str, str]:
         """Versions, commits and machines of the runs."""
-        return provenance_of(self.records)
+        left_out = {"left out": f"{self.stale} stale runs"} if self.stale and not self.all_stale else {}
+        return provenance_of(self.records) | left_out
+
+    @property
+    def all_stale(self) -> bool:
+        """Whether the tables show stale runs, for want of others."""
+        return self.stale > 0 and self.stale == len(self.records)
 
 
 def experiment_result(
@@ -169,13 +191,18 @@ def sweep_result(sweep: Sweep, records: Records) -> ExperimentResult:
 
 
 def _result(experiment: Experiment, cases: Sequence[tuple[Place, Case]], records: Records) -> ExperimentResult:
-    used: list[Record] = []
-    entries: list[Entry] = []
-    for place, case in cases:
-        own = [record for record in records.of(case) if record["split"] < FIRST_TUNING_SPLIT]
-        used += own
-        entries += [_entry(place, number, own) for number in experiment.numbers]
-    return ExperimentResult(experiment, _grids(experiment, entries), tuple(used))
+    found = [[record for record in records.of(case) if record["split"] < FIRST_TUNING_SPLIT] for _, case in cases]
+    current = [
+        [record for record in own if case.is_current(record)] for own, (_, case) in zip(found, cases, strict=True)
+    ]
+    shown = current if any(current) else found  # Stale runs and others never meet in a table.
+    entries = [
+        _entry(place, number, own)
+        for (place, _), own in zip(cases, shown, strict=True)
+        for number in experiment.numbers
+    ]
+    stale = sum(map(len, found)) - sum(map(len, current))
+    return ExperimentResult(experiment, _grids(experiment, entries), tuple(itertools.chain(*shown)), stale)
 
 
 def _entry(place: Place, number: str, records: Sequence[Record]) -> Entry:
@@ -207,7 +234,9 @@ def _grids(experiment: Experiment, entries: Sequence[Entry]) -> tuple[Grid, ...]
     apart = [name for name in named if name in varied - {experiment.rows, experiment.columns}]
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
-        words = (_heading(name, entry) for name in dict.fromkeys(("dataset", *apart)) if name not in _sides(experiment))
+        words = [_heading(name, entry) for name in dict.fromkeys(("dataset", *apart)) if name not in _sides(experiment)]
+        if len(experiment.numbers) > 1 and "metric" not in _sides(experiment):
+            words.append(_heading("metric", entry))
         groups.setdefault(", ".join(words), []).append(entry)
     return tuple(_grid(experiment, heading, group) for heading, group in groups.items())
 
@@ -261,9 +290,9 @@ def scale(number: str) -> float:
     return NUMBERS[number][1] if number in NUMBERS else 1.0
 
 
-def digits(number: str) -> int:
-    """Digits shown after the point."""
-    return NUMBERS[number][2] if number in NUMBERS else 0
+def shape(number: str) -> str:
+    """The format in which a number is shown."""
+    return NUMBERS[number][2] if number in NUMBERS else WHOLE
 
 
 def provenance_of(records: Sequence[Record]) -> dict[str, str]:

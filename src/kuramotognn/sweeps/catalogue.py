@@ -68,8 +68,9 @@ class Experiment(Strict):
     seeds: int = Field(ge=1, description="Seeds on each split unless given.")
     rows: str = Field(description="model, dataset or an axis.")
     columns: str = Field(description="model, dataset, metric or an axis.")
-    figure: Literal["lines", "heat-map", "trajectory"] | None = Field(None, description="How it is drawn.")
+    figure: Literal["lines", "heat-map", "maps", "trajectory"] | None = Field(None, description="How it is drawn.")
     axes: tuple[Axis, ...] = ()
+    recommended: bool = Field(True, description="Start from recommended settings; otherwise from the models' defaults.")
     settings: SettingsOf = SettingsOf()
     settings_of: tuple[SettingsOf, ...] = ()
 
@@ -118,9 +119,9 @@ class Place:
     at: Mapping[str, float]
 
     def case(self, tuned: Mapping[tuple[str, str], Mapping[str, Any]] | None = None) -> Case:
-        """What is run: recommended or tuned settings, then the experiment's, then the place on its axes."""
+        """What is run: recommended, default or tuned settings, then the experiment's, then the place on its axes."""
         experiment = self.experiment
-        base = (tuned or {}).get((self.dataset, self.model))
+        base = (tuned or {}).get((self.dataset, self.model), {"recommended": experiment.recommended})
         layers = [experiment.settings, *experiment.settings_of]
         settings: dict[str, Any] = {"data.protocol": experiment.protocol}
         for layer in layers:
@@ -142,7 +143,7 @@ class Place:
 
 
 def experiments() -> dict[str, Experiment]:
-    """All experiments, in the order of the issue they answer: accuracy, depth, coupling, cost."""
+    """All experiments, in the order of a report: accuracy, depth, coupling, cost."""
     return dict(_experiments())
 
 
@@ -189,6 +190,7 @@ ORDER = (
     "dataset-statistics",
     "efficiency",
     "synchronisation",
+    "oversmoothing",
 )
 
 

@@ -19,6 +19,7 @@ from kuramotognn.data.errors import DataError
 from kuramotognn.documents import first_problem, parse_json, read_document
 from kuramotognn.errors import memory_ran_out
 from kuramotognn.printable import printable
+from kuramotognn.runs.fingerprint import fingerprint, same_numbers
 from kuramotognn.runs.provenance import backend, provenance
 from kuramotognn.sweeps.outcomes import OUTCOMES, Outcome
 from kuramotognn.sweeps.stored_record import StoredRecord
@@ -40,6 +41,15 @@ class Case:
         settings = self.config.model_dump(mode="json", exclude={"splits", "first_split", "seed"})
         text = json.dumps({"format": RESULT_FORMAT, "outcome": self.outcome, **settings}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def fingerprint(self) -> tuple[float, ...]:
+        """What today's code computes with these settings; empty for what does not depend on it."""
+        return () if self.outcome == "statistics" else fingerprint(self.config)
+
+    def is_current(self, record: dict[str, Any]) -> bool:
+        """Whether today's code computes the same numbers as the code that made a record of this case."""
+        return same_numbers(record.get("fingerprint", ()), self.fingerprint)
 
     def cells(self, splits: int, seeds: int) -> list[Cell]:
         """Splits from 0, each with seeds from 0."""
@@ -103,6 +113,7 @@ class Cell:
             "config": self.config.model_dump(mode="json"),
             "backend": backend(self.config),
             "provenance": _provenance(),
+            "fingerprint": list(self.case.fingerprint),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from statistics import median
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -19,11 +19,13 @@ from kuramotognn.models.continuous import ContinuousGNN
 from kuramotognn.runs.task import Task
 from kuramotognn.train_result import TrainResult
 
-Outcome: TypeAlias = Literal["accuracy", "validation", "timing", "trajectory", "statistics"]
+Outcome: TypeAlias = Literal["accuracy", "validation", "timing", "trajectory", "oversmoothing", "statistics"]
 #: Splits from here on are for choosing settings; what their test nodes say is not recorded.
 FIRST_TUNING_SPLIT = 1000
 #: What is followed along a flow, and at how many times.
 FOLLOWED, TIMES = ("order", "phase-energy", "dirichlet", "pairwise-distance"), 64
+#: What is measured of the last hidden state, and at how many times the law of decay looks at a flow.
+CARD, CARD_TIMES = ("pairwise-distance", "dirichlet", "rayleigh", "mad", "effective-rank"), 16
 
 
 def accuracy(config: Config) -> dict[str, Any]:
@@ -80,6 +82,23 @@ def trajectory(config: Config) -> dict[str, Any]:
     }
 
 
+def oversmoothing(config: Config) -> dict[str, Any]:
+    """Train, then measure how different nodes are in the last hidden state, and by which law this falls with depth."""
+    from kuramotognn.diagnostics import is_oversmoothing, oversmoothing_profile
+
+    task = _task(config)
+    split, model = task.split(config.first_split), task.model()
+    trained = task.fit(model, split)
+    times = [model.time * k / CARD_TIMES for k in range(CARD_TIMES + 1)] if isinstance(model, ContinuousGNN) else None
+    data = SimpleNamespace(x=task.x, edge_index=task.graph, y=task.y)
+    with use_backend(config.backend):
+        profile = oversmoothing_profile(model, data, measures=CARD, times=times)
+    # The last state of a stack of layers may be its logits, whose width is another one.
+    last = max(k for k, width in enumerate(profile.width) if width == profile.usual_width)
+    measured = {name.replace("-", "_"): values[last] for name, values in profile.measures.items()}
+    return _recorded(trained) | measured | {"law": is_oversmoothing(profile).law}
+
+
 def statistics(config: Config) -> dict[str, Any]:
     """Sizes of the data set as the protocol uses it; an edge is counted once for both directions."""
     dataset = _task(config).dataset
@@ -98,6 +117,7 @@ OUTCOMES: Mapping[Outcome, Callable[[Config], dict[str, Any]]] = MappingProxyTyp
         "validation": validation,
         "timing": timing,
         "trajectory": trajectory,
+        "oversmoothing": oversmoothing,
         "statistics": statistics,
     }
 )

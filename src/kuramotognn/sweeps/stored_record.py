@@ -75,6 +75,7 @@ class StoredRecord(_Stored):
     config: _Config
     backend: str
     provenance: _Provenance
+    fingerprint: list[Number] = Field(default_factory=list)
     finished: str
     result: _Result | None = None
     failed: str | None = None

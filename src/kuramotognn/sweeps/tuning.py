@@ -30,7 +30,7 @@ from kuramotognn.runs.task import Task
 from kuramotognn.sweeps.cells import Case, Cell
 from kuramotognn.sweeps.claims import Claims
 from kuramotognn.sweeps.outcomes import validation
-from kuramotognn.sweeps.tuning_journal import FAILED, FINISHED, START, finished, mend, open_study, sampler
+from kuramotognn.sweeps.tuning_journal import FAILED, FINISHED, SECONDS, START, finished, mend, open_study, sampler
 from kuramotognn.sweeps.tuning_plan import STUDY, TuningPlan, load_plan
 from kuramotognn.sweeps.worker_process import how_it_ended, start_worker, stop_worker
 from kuramotognn.sweeps.workers import SweepObserver, check_processes, run_cells
@@ -191,7 +191,7 @@ def _score(plan: TuningPlan, trial: Trial) -> float:
             raise optuna.TrialPruned from error
         scores.append(result["validation_accuracy"])
         trial.report(statistics.fmean(scores), step=len(scores))
-        trial.set_user_attr("seconds", trial.user_attrs.get("seconds", 0.0) + result["seconds"])
+        trial.set_user_attr(SECONDS, trial.user_attrs.get(SECONDS, 0.0) + result["seconds"])
         if len(scores) < plan.splits and trial.should_prune():
             raise optuna.TrialPruned
     return statistics.fmean(scores)
@@ -226,8 +226,12 @@ def _confirm(plan: TuningPlan, folder: Path, processes: int, observer: TuningObs
         raise ConfigError(f"none of the best settings could be trained on every fresh split: {records[0]['failed']}")
     candidates.sort(key=lambda candidate: candidate.mean, reverse=True)
     result = TuningResult(folder, len(finished(study)), tuple(candidates))
+    tried = finished(study)
+    seconds = sum(trial.user_attrs.get(SECONDS, 0.0) for trial in tried)
+    seconds += sum(record.get("result", {}).get("seconds", 0.0) for record in records)
+    summary = _summary(plan, result) | {"seconds": round(seconds), "tried": [_tried(trial) for trial in tried]}
     write_atomically(folder / BEST, _best_toml(plan, result))
-    write_atomically(folder / SUMMARY, json.dumps(_summary(plan, result), indent=1) + "\n")
+    write_atomically(folder / SUMMARY, json.dumps(summary, indent=1) + "\n")
     return result
 
 
@@ -276,6 +280,14 @@ def _summary(plan: TuningPlan, result: TuningResult) -> dict[str, Any]:
         ],
         "provenance": provenance(),
     }
+
+
+def _tried(trial: FrozenTrial) -> dict[str, Any]:
+    """A trial as it is kept: its settings, its score, and on how many splits it was scored before it was stopped."""
+    scores = trial.intermediate_values
+    score = scores[max(scores)] if scores else None
+    kept = {"settings": trial.params, "validation_accuracy": score, "splits": max(scores, default=0)}
+    return kept | ({FAILED: trial.user_attrs[FAILED]} if FAILED in trial.user_attrs else {})
 
 
 def _words(pairs: Sequence[tuple[int, int]]) -> str:

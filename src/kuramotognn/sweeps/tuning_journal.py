@@ -17,8 +17,8 @@ from kuramotognn.documents import read_document
 from kuramotognn.sweeps.tuning_plan import TuningPlan
 
 JOURNAL = "journal.log"
-START, FAILED = "start", "failed"
-"""Attributes of trials: which of the settings to try first it is, and why it could not be trained."""
+START, FAILED, SECONDS = "start", "failed", "seconds"
+"""Attributes of trials: which of the settings to try first it is, why it could not be trained, and what it took."""
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 

@@ -103,7 +103,7 @@ def plan_study(
     starts: Sequence[Mapping[str, Any]] = (),
     **settings: Any,
 ) -> TuningPlan:
-    """A plan from flags and a file as :func:`~kuramotognn.experiments.resolve` takes them: what they set is fixed.
+    """A plan from flags and a file as :func:`~kuramotognn.config.resolve` takes them: what they set is fixed.
 
     First to be tried are the settings recommended for the data set, the model's defaults, and ``starts``.
     """

@@ -18,6 +18,7 @@ from kuramotognn.sweeps.worker_process import how_it_ended, start_worker, stop_w
 
 #: A cell during which this many processes ended is given up for now.
 MOST_DEATHS = 3
+STALE = ".stale"
 #: Seconds between two looks for work that another process may have left behind.
 PATIENCE = 0.2
 
@@ -44,7 +45,7 @@ class SweepObserver:
 def run_cells(
     cells: Sequence[Cell], folder: Path, *, processes: int = 1, observer: SweepObserver | None = None
 ) -> list[dict[str, Any]]:
-    """Run the cells that have no result in ``folder`` yet, one thread each, and return the records of all, in order.
+    """Run the cells without a current result in ``folder``, one thread each, and return the records of all, in order.
 
     Any number of callers, on this machine or on others that share the folder, divide the work between them. A cell that
     fails because of the machine (its process was killed, memory, a missing file) has no record; the observer is told.
@@ -53,12 +54,21 @@ def run_cells(
         OSError: results cannot be written; what is there is kept.
     """
     check_processes(processes)
+    for cell in cells:
+        _set_stale_aside(cell, folder)
     left = [cell for cell in cells if not cell.path(folder).exists()]
     for cell in left:
         cell.problem_path(folder).unlink(missing_ok=True)
     if left:
         _Workers(left, len(cells), folder, observer or SweepObserver()).run(min(processes, len(left)))
     return [load(cell.path(folder)) for cell in cells if cell.path(folder).exists()]
+
+
+def _set_stale_aside(cell: Cell, folder: Path) -> None:
+    """Rename a result of code that computed other numbers: it is kept, but the cell is run again."""
+    path = cell.path(folder)
+    if path.exists() and not cell.case.is_current(load(path)):
+        path.replace(path.with_suffix(STALE))
 
 
 def check_processes(processes: int) -> None:
