@@ -6,10 +6,10 @@ INSTALLED := $(VENV)/.ready
 READY := $(VENV)/.kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow lint format bench bench-simulate results results-table figures wheel clean
+.PHONY: help train test test-slow lint format docs notebooks bench bench-simulate results results-table tune-all figures wheel release-check pretrained oversmoothing clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,14 @@ format: $(READY) ## Put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(READY) ## Build the documentation site in site/; warnings are errors
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python -m mkdocs build --strict
+
+notebooks: $(READY) ## Run the notebooks of examples/ and keep their outputs (two minutes)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python tools/run_notebooks.py
+
 bench: $(READY) ## Measure the engine against what others run (10 minutes; leave the machine alone)
 	$(BIN)/python -m pip install --quiet numba==0.68.1
 	$(BIN)/python -W ignore -m benchmarks.run
@@ -65,6 +73,9 @@ results: $(READY) ## Run what results/runs holds (two hours; goes on where it st
 	$(BIN)/kuramotognn report $(RESULTS) --from runs/results --out runs/results-report --pack results/runs
 	$(MAKE) results-table
 
+tune-all: $(READY) ## Search settings for every model and data set of the tables (a day; goes on where it stopped)
+	$(BIN)/python tools/tune_all.py
+
 results-table: $(READY) ## Write the tables and pictures of README.md and docs/results.md from results/runs
 	$(BIN)/python tools/write_results.py
 
@@ -72,8 +83,17 @@ figures: $(READY) ## Draw the pictures of the README and of docs/ from results/
 	$(BIN)/python tools/draw_spread.py
 	$(BIN)/python tools/draw_dynamics.py
 
-wheel: $(READY) ## Build a wheel in dist/ and check it in a clean environment (some minutes)
-	$(BIN)/python tools/check_wheel.py
+wheel release-check: $(READY) ## Build sdist and wheel in dist/ and check them in a clean environment (some minutes)
+	$(BIN)/python -m pip install --quiet build==1.6.1 twine==7.0.0
+	$(BIN)/python tools/release_check.py
+
+pretrained: $(READY) ## Train and export the models that come with the library (ten minutes)
+	$(BIN)/python tools/make_pretrained.py
+
+oversmoothing: $(READY) ## Run the over-smoothing report card (half an hour; goes on where it stopped) and write its table and pictures
+	$(REPRODUCE) oversmoothing --jobs 2
+	$(BIN)/kuramotognn report oversmoothing --from runs/results --out runs/oversmoothing-report --pack results/runs
+	$(MAKE) results-table
 
 clean: ## Remove .venv, what was built, and caches
 	rm -rf $(VENV) build dist src/kuramotognn/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,8 +1,9 @@
-"""Random graphs for tests, and the raw public data where it is at hand."""
+"""Random graphs, threads and instruction sets for tests, and the raw public data where it is at hand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from kuramotognn import Graph
 from kuramotognn.cli import main
+from kuramotognn.kernels import library
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("default")
@@ -82,3 +84,23 @@ def raw_root(shared_datasets: Path, tmp_path_factory: pytest.TempPathFactory) ->
                     link.parent.mkdir(parents=True, exist_ok=True)
                     link.symlink_to(file)
     return root
+
+
+@pytest.fixture
+def set_threads() -> Iterator[Callable[[int], None]]:
+    """To change the number of threads, which is as before after the test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module", params=library.instruction_sets())
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every instruction set that the processor has, in turn."""
+    before = os.environ.get(library.ISA)
+    os.environ[library.ISA] = request.param
+    library.kernels.cache_clear()
+    assert library.kernels().isa == request.param
+    yield request.param
+    os.environ.pop(library.ISA) if before is None else os.environ.update({library.ISA: before})
+    library.kernels.cache_clear()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kuramotognn.cli.app import COMMANDS, WITH_SETTINGS
+
 PACKAGE = Path(__file__).parent.parent / "src" / "kuramotognn"
 #: From the top to the bottom: a part may import what stands below it, and nothing else.
 ORDER = [
@@ -28,8 +30,7 @@ ORDER = [
     *("solve", "fields", "data", "features", "kernels", "graph", "checkpoints", "metrics", "environment"),
     *("atomic_write", "documents", "docstrings", "errors", "printable", "checks", "typing", "_version"),
 ]
-COMMANDS = ("check", "datasets", "explore", "report", "simulate")
-WITHOUT_TORCH = [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)]
+WITHOUT_TORCH = [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS if name not in WITH_SETTINGS)]
 
 
 def imported(path: Path) -> set[str]:
@@ -62,7 +63,7 @@ def test_graph_imports_typing_alone() -> None:
     assert imported(PACKAGE / "graph.py") <= {"typing"}
 
 
-@pytest.mark.parametrize("arguments", WITHOUT_TORCH)
+@pytest.mark.parametrize("arguments", WITHOUT_TORCH, ids=" ".join)
 def test_help_does_not_load_torch(arguments: list[str]) -> None:
     code = "import sys; from kuramotognn.cli import main; main(sys.argv[1:]); sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)

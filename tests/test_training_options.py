@@ -1,6 +1,7 @@
 """Options of training: what each does, that interrupted runs resume exactly, and that test labels have no influence."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,18 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from kuramotognn import GCNII, EpochMetrics, KuramotoGNN, Solver, Split, TrainingConfig, TrainResult, fit
+from kuramotognn import (
+    GCNII,
+    EpochMetrics,
+    GraphCON,
+    Kuramoto,
+    KuramotoGNN,
+    Solver,
+    Split,
+    TrainingConfig,
+    TrainResult,
+    fit,
+)
 from kuramotognn.checkpoints import CheckpointFolder
 from kuramotognn.training import consistency, learning_rate
 
@@ -25,6 +37,24 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "decay": {"weight_decay": 0.1, "affine_weight_decay": 0.0},
     "time": {"select_time": True, "time_reach": 3.0, "time_candidates": 6},
 }
+MODELS: dict[str, dict[str, Any]] = {
+    "frequencies": {"frequencies": "detached"},
+    "cosine": {"attention_score": "cosine"},
+    "pearson": {"attention_score": "pearson"},
+    "exp-kernel": {"attention_score": "exp-kernel"},
+    "squareplus": {"attention_squash": "squareplus"},
+    "columns": {"attention_normalise": "column"},
+    "attention-init": {"attention_init": "constant"},
+    "mlp": {"encoder": "mlp"},
+    "encoder-relu": {"encoder_activation": "relu"},
+    "decoder-relu": {"decoder_activation": "relu"},
+    "batch-norm": {"batch_norm": True},
+    "phases": {"phase_range": (0.0, math.pi)},
+    "local-order": {"equation": Kuramoto(interaction="local-order")},
+}
+EVERY_MODEL_OPTION = {key: value for options in MODELS.values() for key, value in options.items()}
+GRAPHCON = {"adjacency": "attention", "source": "mixed", "activation": "identity", "transform": False}
+GRAPHCON |= {"source_gradient": "detached", "step_dropout": 0.3}
 ALL = {key: value for options in OPTIONS.values() for key, value in options.items() if key not in COMMON}
 
 
@@ -38,12 +68,23 @@ def problem() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Split]:
     return x, edges, y, Split(order[:12], order[12:24], order[24:], "test", 0)
 
 
-def make() -> KuramotoGNN:
+def make(**options: Any) -> KuramotoGNN:
     torch.manual_seed(0)
-    return KuramotoGNN(6, 8, 3, time=2.0, heads=2, dropout=0.3, solver=Solver(steps=4))
+    return KuramotoGNN(6, 8, 3, time=2.0, heads=2, dropout=0.3, solver=Solver(steps=4), **options)
 
 
-def train(folder: Path | None = None, stop_at: int = 0, y: torch.Tensor | None = None, **options: Any) -> TrainResult:
+def make_graphcon(**options: Any) -> GraphCON:
+    torch.manual_seed(0)
+    return GraphCON(6, 8, 3, time=4.0, heads=2, dropout=0.3, solver=Solver("imex", steps=4), **options)
+
+
+def train(
+    folder: Path | None = None,
+    stop_at: int = 0,
+    y: torch.Tensor | None = None,
+    model: nn.Module | None = None,
+    **options: Any,
+) -> TrainResult:
     def watch(metrics: EpochMetrics) -> None:
         if metrics.epoch == stop_at:
             raise KeyboardInterrupt
@@ -52,7 +93,14 @@ def train(folder: Path | None = None, stop_at: int = 0, y: torch.Tensor | None =
     config = TrainingConfig(**{"epochs": 8, "checkpoint_every": 2, "learning_rate": 0.05, **options})
     checkpoints = CheckpointFolder(folder) if folder else None
     return fit(
-        make(), x, edges, labels if y is None else y, split, config=config, checkpoints=checkpoints, on_epoch=watch
+        make() if model is None else model,
+        x,
+        edges,
+        labels if y is None else y,
+        split,
+        config=config,
+        checkpoints=checkpoints,
+        on_epoch=watch,
     )
 
 
@@ -71,12 +119,35 @@ def test_every_option_has_an_effect_and_resumes_exactly(name: str, tmp_path: Pat
     assert without_seconds(train(tmp_path, **options)) == without_seconds(whole)
 
 
-def test_test_labels_have_no_influence(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("make_model", "options"),
+    [*((make, options) for options in MODELS.values()), (make, EVERY_MODEL_OPTION), (make_graphcon, GRAPHCON)],
+    ids=[*MODELS, "all", "graphcon"],
+)
+def test_every_option_of_the_model_resumes_exactly(
+    make_model: Callable[..., nn.Module], options: dict[str, Any], tmp_path: Path
+) -> None:
+    whole = train(model=make_model(**options))
+    assert whole.history != train(model=make_model()).history
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, stop_at=5, model=make_model(**options))
+    assert without_seconds(train(tmp_path, model=make_model(**options))) == without_seconds(whole)
+
+
+@pytest.mark.parametrize(
+    ("make_model", "options"),
+    [(make, {}), (make, EVERY_MODEL_OPTION), (make_graphcon, GRAPHCON)],
+    ids=["plain", "every-option", "graphcon"],
+)
+def test_test_labels_have_no_influence(
+    make_model: Callable[..., nn.Module], options: dict[str, Any], tmp_path: Path
+) -> None:
     """With every option on: the same history, epoch, time and checkpoints whatever the labels of the test nodes."""
     _, _, y, split = problem()
     scrambled = y.clone()
     scrambled[split.test] = 0
-    first, second = train(tmp_path / "first", **ALL), train(tmp_path / "second", y=scrambled, **ALL)
+    first = train(tmp_path / "first", model=make_model(**options), **ALL)
+    second = train(tmp_path / "second", y=scrambled, model=make_model(**options), **ALL)
     tensors = [CheckpointFolder(tmp_path / name).load_latest().tensors for name in ("first", "second")]  # type: ignore[union-attr]
     assert tensors[0].keys() == tensors[1].keys()
     assert all(torch.equal(tensors[0][name], tensors[1][name]) for name in tensors[0])

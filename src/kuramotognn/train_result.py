@@ -61,7 +61,7 @@ class TrainResult:
         mean_evaluations: the same, mean over the epochs.
         epoch_evaluations: evaluations of an epoch, mean over the epochs: of the training pass, of its gradient with an
             adjoint solver, and of the validation pass, as the authors' code counts them.
-        seconds: wall-clock time, over all sessions of a resumed training.
+        seconds: wall-clock time, before and after interruptions.
         test_measures: macro F1, balanced accuracy, confusion matrix and, for two classes, ROC-AUC of the test nodes.
         history: metrics of every epoch; not part of :meth:`record`.
         logits: ``[N, C]`` predictions for all nodes; not part of :meth:`record`.

@@ -10,7 +10,7 @@ import torch
 from torch_geometric.datasets import Planetoid
 from torch_geometric.utils import homophily, is_undirected
 
-from kuramotognn import SparseFeatures, load_dataset
+from kuramotognn import Graph, SparseFeatures, load_dataset, random_per_class
 from kuramotognn.data import NodeDataset
 
 ROOT = Path(__file__).parent.parent.parent
@@ -93,3 +93,17 @@ def test_homophily_of_a_small_graph() -> None:
 def test_homophily_equals_that_of_pyg() -> None:
     cora = load_dataset("cora")
     assert cora.edge_homophily() == pytest.approx(homophily(cora.edge_index, cora.y, method="edge"))
+
+
+def test_the_repr_of_a_data_set_is_two_short_lines() -> None:
+    cora = load_dataset("cora")
+    assert repr(cora).splitlines() == [
+        "NodeDataset 'cora': 2708 nodes in 7 classes",
+        f"  edge_index [2, {cora.edge_index.size(1)}], x [2708, 1433] sparse",
+    ]
+    split = random_per_class(cora.y, 0)
+    weighted = replace(cora, edge_weight=torch.ones(cora.edge_index.size(1)), given_splits=(split, split))
+    assert "7 classes, 2 given splits\n" in repr(weighted)
+    assert ", weighted, x [" in repr(weighted)
+    assert repr(cora.x) == "SparseFeatures([2708, 1433], 49216 entries)"
+    assert repr(Graph.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3)) == "Graph(3 nodes, 2 directed edges)"

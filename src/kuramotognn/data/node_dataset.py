@@ -47,6 +47,16 @@ class NodeDataset:
     given_splits: tuple[Split, ...] = ()
     columns: Columns | None = None
 
+    def __repr__(self) -> str:
+        """Two lines: what it is, and its sizes."""
+        kind = "sparse" if isinstance(self.x, SparseFeatures) else "dense"
+        weighted = "" if self.edge_weight is None else ", weighted"
+        splits = f", {len(self.given_splits)} given splits" if self.given_splits else ""
+        return (
+            f"NodeDataset {self.name!r}: {self.num_nodes} nodes in {self.num_classes} classes{splits}\n"
+            f"  edge_index [2, {self.edge_index.size(1)}]{weighted}, x [{self.num_nodes}, {self.num_features}] {kind}"
+        )
+
     @property
     def num_nodes(self) -> int:
         """``N``."""

@@ -1,0 +1,15 @@
+// Draw equations; name what the theme leaves nameless; let what is wider than the page be scrolled by keyboard.
+renderMathInElement(document.body, {
+  delimiters: [
+    { left: "\\[", right: "\\]", display: true },
+    { left: "\\(", right: "\\)", display: false },
+  ],
+});
+document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
+const reachable = () => {
+  for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .arithmatex, .md-typeset pre > code")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  }
+};
+addEventListener("load", reachable);
+addEventListener("resize", reachable);
