@@ -34,9 +34,9 @@ WEBKB = ("kuramotognn", "grand-l", "graphcon", "gcnii")
 #: Which file of tools/tuning says what is not searched.
 FAMILY = dict.fromkeys(("kuramotognn", "grand-l", "grand++"), "attention-flow") | {"graphcon": "second-order"}
 LARGE = ("--trials", "24", "--tuning-splits", "4", "--candidates", "3", "--confirmation-splits", "6")
-LARGE = (*LARGE, "--training.epochs", "120", "--training.patience", "40")
+LARGE = (*LARGE, "--training.epochs", "200", "--training.patience", "40")
 SMALL = ("--trials", "40", "--tuning-splits", "8", "--candidates", "4", "--confirmation-splits", "12")
-SMALL = (*SMALL, "--training.epochs", "200", "--training.patience", "50")
+SMALL = (*SMALL, "--training.epochs", "300", "--training.patience", "60")
 GIVEN = ("--trials", "40", "--tuning-splits", "10", "--candidates", "4", "--confirmation-splits", "20")
 #: Small graphs first, so that tables grow evenly.
 PLAN = {
