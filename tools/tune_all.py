@@ -2,10 +2,16 @@
 
 Every study is one `kuramotognn tune`, printed before it starts. It begins with the defaults and, where the public
 code has settings, with those; settings recommended so far take no part. Options that the paper's equations do not have
-are left out of the search for all models (tools/tuning). A finished study is kept as results/tuning/DATASET/MODEL.json
-and MODEL.toml; the latter becomes the recommended settings by `python tools/recommend.py results/tuning/*/*.toml`. What
-is there is not searched again; a study that was interrupted goes on. A part of it:
-`python tools/tune_all.py --datasets cora,texas --models gcn`.
+are left out of the search for all models (tools/tuning). There are three kinds of studies:
+
+- for the recommended settings, kept as results/tuning/recommended/DATASET/MODEL.json and MODEL.toml;
+- with the recipe, a consistency term for every model, kept under results/tuning/recipe;
+- at a given depth, for the figures against depth: the recommended settings (which must be there) at that depth in
+  Euler steps of 0.1, with a search over what training at depth depends on, kept under results/tuning/depth-T.
+
+`python tools/recommend.py results/tuning/KIND/DATASET/MODEL.toml` makes what was found the recommended settings, or a
+preset named after the kind. What is there is not searched again; a study that was interrupted goes on. A part of it:
+`python tools/tune_all.py --kinds recommended --datasets cora,texas --models gcn`.
 """
 
 from __future__ import annotations
@@ -22,29 +28,43 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from kuramotognn.atomic_write import write_atomically
+from kuramotognn.config.resolve import flatten, nest, resolve
 
 ROOT = Path(__file__).parent.parent
 STUDIES, RESULTS = ROOT / "studies", ROOT / "results" / "tuning"
 TABLE = ROOT / "results" / "tuning.csv"
-PRESETS = ROOT / "src" / "kuramotognn" / "config" / "presets" / "as-coded"
+CONFIG = ROOT / "src" / "kuramotognn" / "config"
 FIXED = ROOT / "tools" / "tuning"
+RECOMMENDED, RECIPE = "recommended", "recipe"
 MAIN = ("kuramotognn", "gcn", "graphsage", "grand-l", "grand++", "gat", "graphcon", "gcnii")
 WEBKB = ("kuramotognn", "grand-l", "graphcon", "gcnii")
+DEEP = ("kuramotognn", "grand-l", "grand-l-no-x0", "grand++", "graphcon", "gcnii")
+DEPTHS = (1, 4, 8, 16, 32, 64, 80, 100)
 #: Which file of tools/tuning says what is not searched.
-FAMILY = dict.fromkeys(("kuramotognn", "grand-l", "grand++"), "attention-flow") | {"graphcon": "second-order"}
-LARGE = ("--trials", "24", "--tuning-splits", "4", "--candidates", "3", "--confirmation-splits", "6")
-LARGE = (*LARGE, "--training.epochs", "200", "--training.patience", "40")
-SMALL = ("--trials", "40", "--tuning-splits", "8", "--candidates", "4", "--confirmation-splits", "12")
-SMALL = (*SMALL, "--training.epochs", "300", "--training.patience", "60")
-GIVEN = ("--trials", "40", "--tuning-splits", "10", "--candidates", "4", "--confirmation-splits", "20")
+FAMILY = dict.fromkeys(("kuramotognn", "grand-l", "grand-l-no-x0", "grand++"), "attention-flow")
+FAMILY |= {"graphcon": "second-order"}
+#: What is searched at a given depth; all else is as recommended.
+AT_DEPTH = ("training.learning_rate", "training.weight_decay", "training.clip_norm", "model.coupling", "model.dropout")
+
+
+def effort(trials: int, splits: int, candidates: int, confirmation: int, epochs: int, patience: int) -> list[str]:
+    """Flags of `tune` that say how much is tried."""
+    words = f"--trials {trials} --tuning-splits {splits} --candidates {candidates} --confirmation-splits {confirmation}"
+    return f"{words} --training.epochs {epochs} --training.patience {patience}".split()
+
+
+SMALL, GIVEN, LARGE = effort(40, 8, 4, 12, 300, 60), effort(40, 10, 4, 20, 300, 60), effort(24, 4, 3, 6, 200, 40)
+DEPTH = effort(12, 3, 2, 6, 200, 40)
 #: Small graphs first, so that tables grow evenly.
 PLAN = {
-    "cora": (MAIN, SMALL),
+    "cora": ((*MAIN, "grand-l-no-x0"), SMALL),
     "texas": (WEBKB, GIVEN),
     "wisconsin": (WEBKB, GIVEN),
     "cornell": (WEBKB, GIVEN),
-    "citeseer": (MAIN, SMALL),
+    "citeseer": ((*MAIN, "grand-l-no-x0"), SMALL),
     "photo": (MAIN, LARGE),
     "pubmed": (MAIN, LARGE),
     "coauthor-cs": (MAIN, LARGE),
@@ -56,6 +76,7 @@ PLAN = {
 class Study:
     """The search for one model on one data set."""
 
+    kind: str
     dataset: str
     model: str
     effort: Sequence[str]
@@ -63,31 +84,43 @@ class Study:
     @property
     def result(self) -> Path:
         """Where a finished study is kept."""
-        return RESULTS / self.dataset / f"{self.model}.json"
+        return RESULTS / self.kind / self.dataset / f"{self.model}.json"
 
     @property
     def folder(self) -> Path:
         """Where the search is while it goes on."""
-        return STUDIES / f"{self.dataset}-{self.model}"
+        return STUDIES / f"{self.kind}-{self.dataset}-{self.model}"
+
+    @property
+    def depth(self) -> int | None:
+        """The depth that is searched at, where one is given."""
+        return int(self.kind.removeprefix("depth-")) if self.kind.startswith("depth-") else None
 
     @property
     def command(self) -> list[str]:
         """What to type, from the root of the checkout."""
         words = ["kuramotognn", "tune", "--dataset", self.dataset, "--model", self.model, *self.effort]
-        words += ["--config", str((FIXED / f"{FAMILY.get(self.model, 'discrete')}.toml").relative_to(ROOT))]
-        preset = PRESETS / self.dataset / f"{self.model}.toml"
+        if self.depth is not None:
+            words += ["--config", _relative(self.folder.with_suffix(".toml"))]
+            return [*words, "--out", _relative(self.folder)]
+        words += ["--config", _relative(FIXED / f"{FAMILY.get(self.model, 'discrete')}.toml")]
+        preset = CONFIG / "presets" / "as-coded" / self.dataset / f"{self.model}.toml"
         if preset.is_file():
-            words += ["--start", str(preset.relative_to(ROOT))]
-        return [*words, "--out", str(self.folder.relative_to(ROOT))]
+            words += ["--start", _relative(preset)]
+        if self.kind == RECIPE:
+            words += ["--training.consistency", "2"]
+        return [*words, "--out", _relative(self.folder)]
 
     def run(self) -> None:
         """Search, and keep the result."""
         going_on = (self.folder / "study.json").is_file()
-        words = ["kuramotognn", "tune", "--resume", str(self.folder.relative_to(ROOT))] if going_on else self.command
+        if self.depth is not None and not going_on:
+            self._write_base()
+        words = ["kuramotognn", "tune", "--resume", _relative(self.folder)] if going_on else self.command
         print(shlex.join(words), flush=True)
         done = subprocess.run([sys.executable, "-m", *words, "--quiet"], cwd=ROOT, capture_output=True, text=True)
         if done.returncode:
-            print(f"{self.dataset} {self.model} stopped: {done.stderr.strip()}", flush=True)
+            print(f"{self.kind} {self.dataset} {self.model} stopped: {done.stderr.strip()}", flush=True)
             return
         found = json.loads((self.folder / "tuning.json").read_text(encoding="utf-8"))
         self.result.parent.mkdir(parents=True, exist_ok=True)
@@ -96,26 +129,53 @@ class Study:
         write_atomically(self.result.with_suffix(".toml"), best)
         write_table()
 
+    def _write_base(self) -> None:
+        """The recommended settings at the depth, without what is searched."""
+        depth = {"model.num_layers": self.depth} if self.model == "gcnii" else {"model.time": float(self.depth or 0)}
+        steps = {} if self.model == "gcnii" else {"solver.method": "euler", "solver.step_size": 0.1}
+        flags = {"dataset": self.dataset, "model.name": self.model} | depth | steps
+        base = resolve(flags).config.model_dump(mode="json", exclude_none=True, exclude={"splits", "first_split"})
+        given = {name: value for name, value in flatten(base) if name not in AT_DEPTH}
+        given = {name: value for name, value in given.items() if name not in ("training.epochs", "training.patience")}
+        STUDIES.mkdir(exist_ok=True)
+        content = tomli_w.dumps({"recommended": False} | nest(given))
+        write_atomically(self.folder.with_suffix(".toml"), content)
 
-def studies(datasets: Sequence[str], models: Sequence[str]) -> list[Study]:
-    """What is to be searched, in order."""
-    return [
-        Study(dataset, model, effort)
+
+def studies(kinds: Sequence[str] = (), datasets: Sequence[str] = (), models: Sequence[str] = ()) -> list[Study]:
+    """What is to be searched, in order; some of it where names are given."""
+    all_of_them = [
+        Study(kind, dataset, model, effort)
+        for kind in (RECOMMENDED, RECIPE)
         for dataset, (names, effort) in PLAN.items()
         for model in names
-        if (not datasets or dataset in datasets) and (not models or model in models)
+        if kind == RECOMMENDED or (names != WEBKB and model in MAIN)
+    ]
+    all_of_them += [
+        Study(f"depth-{depth}", dataset, model, DEPTH)
+        for dataset in ("cora", "citeseer")
+        for model in DEEP
+        for depth in DEPTHS
+    ]
+    return [
+        study
+        for study in all_of_them
+        if (not kinds or study.kind in kinds or study.kind.partition("-")[0] in kinds)
+        and (not datasets or study.dataset in datasets)
+        and (not models or study.model in models)
     ]
 
 
 def write_table() -> None:
     """results/tuning.csv: the effort and the best validation accuracy of every finished study."""
     rows: list[dict[str, Any]] = []
-    for study in studies((), ()):
+    for study in studies():
         if study.result.is_file():
             found = json.loads(study.result.read_text(encoding="utf-8"))
             best = found["candidates"][0]
             rows.append(
                 {
+                    "kind": study.kind,
                     "dataset": study.dataset,
                     "model": study.model,
                     "trials": found["trials"],
@@ -134,14 +194,19 @@ def write_table() -> None:
             writer.writerows(rows)
 
 
+def _relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
 def main() -> None:
     """Search what is missing, several studies at a time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=2, help="studies at a time, each one process with one thread")
+    parser.add_argument("--kinds", default="", help="some of recommended, recipe and depth, with commas between")
     parser.add_argument("--datasets", default="", help="some of the data sets, with commas between")
     parser.add_argument("--models", default="", help="some of the models, with commas between")
     chosen = parser.parse_args()
-    names = [[name for name in text.split(",") if name] for text in (chosen.datasets, chosen.models)]
+    names = [[name for name in text.split(",") if name] for text in (chosen.kinds, chosen.datasets, chosen.models)]
     missing = [study for study in studies(*names) if not study.result.is_file()]
     with ThreadPoolExecutor(chosen.jobs) as pool:
         for finished in [pool.submit(study.run) for study in missing]:

@@ -54,18 +54,19 @@ def test_recommended_settings_build(dataset: str, model: str) -> None:
 
 
 PRESETS = [
-    (path.stem, path.parent.name) for path in sorted((Path(inspect.getfile(Config)).parent / "presets").rglob("*.toml"))
+    (path.parent.parent.name, path.parent.name, path.stem)
+    for path in sorted((Path(inspect.getfile(Config)).parent / "presets").rglob("*.toml"))
 ]
 
 
-@pytest.mark.parametrize(("model", "dataset"), PRESETS)
-def test_presets_build_and_are_kept(model: str, dataset: str) -> None:
-    resolved = resolve({"dataset": dataset, "model.name": model, "preset": "as-coded"})
-    assert resolved.config.preset == "as-coded"
+@pytest.mark.parametrize(("preset", "dataset", "model"), PRESETS)
+def test_presets_build_and_are_kept(preset: str, dataset: str, model: str) -> None:
+    resolved = resolve({"dataset": dataset, "model.name": model, "preset": preset})
+    assert resolved.config.preset == preset
     assert resolved.sources["training.learning_rate"] == "preset"
     assert isinstance(resolved.config.model.build(10, 3, resolved.config.solver), nn.Module)
     again = tomllib.loads(resolved.config.to_toml())
-    assert again["preset"] == "as-coded"
+    assert again["preset"] == preset
     assert parse(again) == resolved.config
 
 
