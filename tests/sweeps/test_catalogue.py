@@ -92,7 +92,11 @@ def test_every_model_has_a_name_in_print() -> None:
 
 
 def test_the_issue_is_covered() -> None:
-    assert len(find_experiment("main-accuracy").models) == 8
+    main = find_experiment("main-accuracy").models
+    assert len({model.partition("@")[0] for model in main}) == 8
+    assert set(find_experiment("main-accuracy-recipe").models) == {
+        f"{model}@recipe" for model in main if "@" not in model
+    }
     assert len(find_experiment("main-accuracy").datasets) == 6
     depths = find_experiment("depth").axes[0].values
     assert depths == (1, 4, 8, 16, 32, 64, 80, 100)
@@ -112,6 +116,23 @@ def test_the_report_card_starts_from_defaults_and_has_every_model() -> None:
     config = place.case().config
     assert config.model.coupling == 1.0  # Not the recommended one.
     assert (config.model.time, config.solver.step_size, config.training.optimiser) == (2.0, 1.0, "adam")
+
+
+def test_an_axis_takes_settings_found_at_its_values_where_a_model_has_them() -> None:
+    axis = {"name": "T", "setting": "model.time", "values": [3], "preset": "as-coded"}
+    content = {"title": "", "about": "", "protocol": "random-per-class", "datasets": ["cora"], "splits": 1, "seeds": 1}
+    models = ["kuramotognn", "grand-nl"]
+    experiment = parse_experiment("x", content | {"models": models, "rows": "model", "columns": "T", "axes": [axis]})
+    with_preset, without = (place.case().config for place in experiment.places())
+    assert (with_preset.preset, with_preset.model.time, with_preset.model.interaction) == (
+        "as-coded",
+        3.0,
+        "local-order",
+    )
+    assert (without.preset, without.model.time) == (None, 3.0)
+    tuned = {("cora", "kuramotognn"): {"recommended": False, "model": {"name": "kuramotognn", "coupling": 0.7}}}
+    mine = next(iter(experiment.places())).case(tuned).config
+    assert (mine.preset, mine.model.coupling) == (None, 0.7)
 
 
 def test_a_sweep_and_its_jobs() -> None:

@@ -30,6 +30,9 @@ class Axis(Strict):
     values: tuple[float, ...] = Field(min_length=1, description="Its values.")
     setting_of: Mapping[str, str] = Field({}, description="Models in which another setting has this meaning.")
     published: str | None = Field(None, description="The column of published.csv that holds it.")
+    preset: str | None = Field(
+        None, description="Preset with the settings found at a value, such as depth-{}, for models that have it."
+    )
 
     def setting_for(self, model: str) -> str:
         """The setting that has this meaning in a model."""
@@ -119,9 +122,10 @@ class Place:
     at: Mapping[str, float]
 
     def case(self, tuned: Mapping[tuple[str, str], Mapping[str, Any]] | None = None) -> Case:
-        """What is run: recommended, default or tuned settings, then the experiment's, then the place on its axes."""
+        """What is run: tuned settings, a preset's, recommended or default ones; then the experiment's and its axes'."""
         experiment = self.experiment
-        base = (tuned or {}).get((self.dataset, self.model), {"recommended": experiment.recommended})
+        own = (tuned or {}).get((self.dataset, self.model))
+        base = {"recommended": experiment.recommended} if own is None else own
         layers = [experiment.settings, *experiment.settings_of]
         settings: dict[str, Any] = {"data.protocol": experiment.protocol}
         for layer in layers:
@@ -133,6 +137,8 @@ class Place:
         for axis in experiment.axes:
             value = self.at[axis.name]
             settings[axis.setting_for(name)] = int(value) if _whole(axis, name) else float(value)
+            if axis.preset and own is None and _has(f"{name}@{axis.preset.format(f'{value:g}')}", self.dataset):
+                preset = preset or axis.preset.format(f"{value:g}")
         flags = settings | {"dataset": self.dataset, "model.name": name} | ({"preset": preset} if preset else {})
         return Case(resolve(flags, base).config, experiment.outcome)
 
@@ -177,6 +183,7 @@ def read_tuned(paths: Sequence[Path]) -> dict[tuple[str, str], dict[str, Any]]:
 
 ORDER = (
     "main-accuracy",
+    "main-accuracy-recipe",
     "all-models",
     "labels-per-class",
     "depth",
