@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.ready
 READY := $(VENV)/.kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow lint format docs notebooks bench bench-simulate results results-table tune-all figures wheel release-check pretrained oversmoothing clean
+.PHONY: help train test test-slow lint format docs notebooks bench bench-simulate results pack-results results-table tune-all figures wheel release-check pretrained oversmoothing clean
 
 help: ## List the targets
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -57,19 +57,39 @@ bench-simulate: $(READY) ## Measure the simulator against other packages (some m
 	$(BIN)/python -m pip install --quiet kuramoto==0.4.0 jaxkuramoto==0.0.8
 	$(BIN)/python -W ignore -m benchmarks.simulate
 
-REPRODUCE = $(BIN)/kuramotognn reproduce --out runs/results
-RESULTS = main-accuracy all-models depth heterophilic-webkb synchronisation solver-evaluations dataset-statistics efficiency
+REPRODUCE = $(BIN)/kuramotognn reproduce --out runs/results --jobs 2
+BASELINES = graphcon,grand++,grand-l,gcnii,gcn,gat,graphsage
+LARGE = photo,pubmed,coauthor-cs,computers
+RESULTS = main-accuracy main-accuracy-recipe all-models labels-per-class depth depth-all depth-coupling-grid coupling \
+  heterophilic-webkb synchronisation solver-evaluations dataset-statistics efficiency oversmoothing
 
-results: $(READY) ## Run what results/runs holds (two hours; goes on where it stopped) and write the tables
-	$(REPRODUCE) main-accuracy --datasets cora --models kuramotognn --splits 100 --jobs 2
-	$(REPRODUCE) main-accuracy --datasets cora,citeseer --splits 20 --jobs 2
-	$(REPRODUCE) all-models --jobs 2
-	$(REPRODUCE) depth --datasets cora --jobs 2
-	$(REPRODUCE) heterophilic-webkb --jobs 2
-	$(REPRODUCE) synchronisation --jobs 2
-	$(REPRODUCE) solver-evaluations --jobs 2
-	$(REPRODUCE) dataset-statistics --jobs 2
-	$(REPRODUCE) efficiency --jobs 1
+# Small graphs first, so that tables grow evenly. A cell that failed is in the report and does not stop the others.
+results: $(READY) ## Run what results/runs holds (a night; goes on where it stopped) and write the tables
+	$(BIN)/python tools/unpack_results.py runs/results
+	-$(REPRODUCE) dataset-statistics
+	-$(REPRODUCE) main-accuracy --datasets cora,citeseer --models kuramotognn,$(BASELINES) --splits 20
+	-$(REPRODUCE) heterophilic-webkb
+	-$(REPRODUCE) main-accuracy-recipe --datasets cora,citeseer
+	-$(REPRODUCE) depth-coupling-grid --datasets cora,citeseer
+	-$(REPRODUCE) coupling
+	-$(REPRODUCE) labels-per-class --datasets cora,citeseer
+	-$(REPRODUCE) main-accuracy --datasets cora,citeseer --models kuramotognn,$(BASELINES) --splits 100
+	-$(REPRODUCE) depth
+	-$(REPRODUCE) main-accuracy --datasets $(LARGE) --models kuramotognn,$(BASELINES)
+	-$(REPRODUCE) main-accuracy-recipe --datasets $(LARGE)
+	-$(REPRODUCE) depth-coupling-grid --datasets pubmed
+	-$(REPRODUCE) labels-per-class --datasets $(LARGE)
+	-$(REPRODUCE) main-accuracy --datasets cora,citeseer --models kuramotognn --splits 100 --seeds 20
+	-$(REPRODUCE) main-accuracy --models kuramotognn@as-coded --splits 5
+	-$(REPRODUCE) solver-evaluations
+	-$(REPRODUCE) synchronisation
+	-$(REPRODUCE) all-models
+	-$(REPRODUCE) depth-all
+	-$(REPRODUCE) oversmoothing
+	-$(REPRODUCE) efficiency --jobs 1
+	$(MAKE) pack-results
+
+pack-results: $(READY) ## Keep what was run in results/runs and write the tables
 	$(BIN)/kuramotognn report $(RESULTS) --from runs/results --out runs/results-report --pack results/runs
 	$(MAKE) results-table
 
@@ -91,7 +111,7 @@ pretrained: $(READY) ## Train and export the models that come with the library (
 	$(BIN)/python tools/make_pretrained.py
 
 oversmoothing: $(READY) ## Run the over-smoothing report card (half an hour; goes on where it stopped) and write its table and pictures
-	$(REPRODUCE) oversmoothing --jobs 2
+	$(REPRODUCE) oversmoothing
 	$(BIN)/kuramotognn report oversmoothing --from runs/results --out runs/oversmoothing-report --pack results/runs
 	$(MAKE) results-table
 
