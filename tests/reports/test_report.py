@@ -222,7 +222,7 @@ def test_the_page_needs_nothing_else_and_escapes_names(page: Path) -> None:
     assert "url(http" not in text
     assert "&lt;b&gt;invented&lt;/b&gt; &amp; diverged" in text
     assert "<b>invented</b>" not in text
-    assert auditor.seen["svg"] == 2 + 3 + 1 + 1 + 3, "depth, maps of three data sets, coupling, the flow, report cards"
+    assert auditor.seen["svg"] == 1 + 2 + 3 + 1 + 1 + 3, "ranks, depth, maps, coupling, the flow, report cards"
     assert text.count("currentColor") > 50, "axes and words take the page's ink"
 
 

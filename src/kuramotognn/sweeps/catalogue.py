@@ -31,6 +31,10 @@ class Axis(Strict):
     setting_of: Mapping[str, str] = Field({}, description="Models in which another setting has this meaning.")
     published: str | None = Field(None, description="The column of published.csv that holds it.")
 
+    def labels(self, values: Sequence[float]) -> list[str]:
+        """Values as they are chosen on the command line."""
+        return [f"{self.name}={value:g}" for value in values]
+
     def setting_for(self, model: str) -> str:
         """The setting that has this meaning in a model."""
         return self.setting_of.get(model, self.setting)
@@ -93,7 +97,10 @@ class Experiment(Strict):
         return 1 if self.outcome == "statistics" else PROTOCOLS[self.protocol].splits
 
     def places(
-        self, datasets: Sequence[str] = (), models: Sequence[str] = (), only: Mapping[str, Sequence[float]] | None = None
+        self,
+        datasets: Sequence[str] = (),
+        models: Sequence[str] = (),
+        only: Mapping[str, Sequence[float]] | None = None,
     ) -> Iterator[Place]:
         """The cases, in the order of the file; of some data sets, models and values of axes, when they are named."""
         only = only or {}
@@ -101,8 +108,7 @@ class Experiment(Strict):
         self._check_selection("model", models, self.models)
         self._check_selection("axis", list(only), [axis.name for axis in self.axes])
         for axis in self.axes:
-            values = [f"{axis.name}={value:g}" for value in axis.values]
-            self._check_selection("case", [f"{axis.name}={value:g}" for value in only.get(axis.name, ())], values)
+            self._check_selection("case", axis.labels(only.get(axis.name, ())), axis.labels(axis.values))
         for dataset in [name for name in self.datasets if not datasets or name in datasets]:
             for model in [name for name in self.models if (not models or name in models) and _has(name, dataset)]:
                 for values in itertools.product(*(_chosen(axis, only) for axis in self.axes)):
@@ -217,7 +223,8 @@ def _has(model: str, dataset: str) -> bool:
 
 
 def _chosen(axis: Axis, only: Mapping[str, Sequence[float]]) -> list[float]:
-    return [value for value in axis.values if axis.name not in only or value in only[axis.name]]
+    labels = axis.labels(only.get(axis.name, axis.values))
+    return [value for value, label in zip(axis.values, axis.labels(axis.values), strict=True) if label in labels]
 
 
 def _whole(axis: Axis, model: str) -> bool:
