@@ -150,7 +150,7 @@ def _differences(found: Sequence[Lead]) -> str:
 
 def _wilcoxon(tested: Sequence[Lead]) -> str:
     if not tested:
-        return f"none: fewer than {FEWEST_SPLITS} common splits"
+        return "none: too few common splits"
     splits, others = ({getattr(lead, name) for lead in tested} for name in ("splits", "others"))
     return f"paired Wilcoxon over {_span(splits)} common splits, Holm over {_span(others)} models"
 

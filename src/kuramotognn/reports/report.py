@@ -164,7 +164,8 @@ def ranks_legend(grid: Grid) -> str:
     if ranking is None:
         return ""
     words = f"Mean rank: 1 is the best, over the {counted(len(ranking.datasets), 'data set')} that all models have. "
-    words += f"Friedman test {p_value(ranking.friedman)}; Nemenyi's critical difference at 5 % is {ranking.critical:.2f} ranks"
+    words += f"Friedman test {p_value(ranking.friedman)}; Nemenyi's critical difference at 5 % is "
+    words += f"{ranking.critical:.2f} ranks"
     return words + (
         ", and a bar joins models that are closer." if ranking.decidable else ": too few data sets to decide."
     )

@@ -266,8 +266,11 @@ def _grid(experiment: Experiment, heading: str, entries: Sequence[Entry]) -> Gri
         table.setdefault(_heading(experiment.rows, entry), {})[_heading(experiment.columns, entry)] = entry
     columns = tuple(dict.fromkeys(column for row in table.values() for column in row))
     for row in table.values():  # A preset has settings for some data sets only.
-        blank = replace(next(iter(row.values())), samples={}, validations={}, failed=(), paper=None)
-        row |= {column: blank for column in columns if column not in row}
+        model = next(iter(row.values())).place.model
+        for column in (column for column in columns if column not in row):
+            there = next(other[column] for other in table.values() if column in other)
+            place = replace(there.place, model=model)
+            row[column] = Entry(place, there.number, samples={}, validations={}, failed=(), paper=None)
     if experiment.rows == "model":
         _keep_common_splits(table, columns)
     rows = tuple((name, tuple(row[column] for column in columns)) for name, row in table.items())
