@@ -111,8 +111,8 @@ def leads_section(results: Mapping[str, ExperimentResult]) -> Section | None:
     for name in (name for name in COMPARED if name in results):
         found = leads(results[name])
         lists = (
-            [lead for lead in found if lead.difference > 0],
             [lead for lead in found if lead.ahead],
+            [lead for lead in found if lead.difference > 0 and not lead.ahead],
             [lead for lead in found if lead.behind],
         )
         title = results[name].experiment.title + (" (stale runs)" if results[name].all_stale else "")
@@ -127,7 +127,7 @@ def leads_section(results: Mapping[str, ExperimentResult]) -> Section | None:
             "with the best validation accuracy is compared. The best other model is the one with the best test "
             "accuracy, which favours the others.",
         ),
-        ("experiment", "cells that were run", "best mean", "significantly ahead", "significantly behind"),
+        ("experiment", "cells", "significantly ahead", "best mean, not significantly", "significantly behind"),
         rows,
         (
             "Significant: p < 0.05 in the paired Wilcoxon test over splits, corrected by Holm over the other models of "
@@ -147,4 +147,8 @@ def _cells(found: Sequence[Lead]) -> str:
 def _listed(found: Sequence[Lead]) -> str:
     if not found:
         return "none"
-    return f"{len(found)}: " + ", ".join(f"{lead.where} {signed(lead.difference)}" for lead in found)
+    by_dataset: dict[str, list[str]] = {}
+    for lead in found:
+        values = "".join(f"{axis} = {value:g} " for axis, value in lead.ours.place.at.items())
+        by_dataset.setdefault(lead.ours.place.dataset, []).append(values + signed(lead.difference))
+    return f"{len(found)}: " + "; ".join(f"{dataset} {', '.join(own)}" for dataset, own in by_dataset.items())
