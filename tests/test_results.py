@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from tools import write_results
 from tools.write_results import IMAGES, PAGE, drawings, results, results_page, shown, with_results
 
 from kuramotognn import Profile, is_oversmoothing
@@ -29,6 +30,19 @@ def test_the_tables_of_the_readme_are_those_of_the_results() -> None:
     for result in shown(found):
         for name, _ in drawings(result).values():
             assert (IMAGES / name).is_file(), "run `make results-table`"
+
+
+def test_the_table_of_searches_names_unequal_effort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "tuning.csv"
+    monkeypatch.setattr(write_results, "TUNING", table)
+    assert write_results.tuning() == []
+    head = "dataset,model,trials,searched on,compared on,hours"
+    equal = ["cora,gcn,40,1000-1007,1100-1111,0.5", "cora,gat,40,1000-1007,1100-1111,0.7"]
+    table.write_text("\n".join([head, *equal, "texas,gcn,40,a,b,0.1", "texas,gcnii,20,a,b,0.1", ""]))
+    (section,) = write_results.tuning()
+    assert "the same number of trials and splits, except on texas." in section.text[0]
+    assert list(section.head) == head.split(",")
+    assert len(section.rows) == 4
 
 
 @pytest.mark.parametrize("path", sorted(RUNS.glob("*.jsonl")), ids=lambda path: path.stem)

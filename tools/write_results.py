@@ -28,11 +28,14 @@ BEGIN, END = "<!-- results: written by `make results-table` -->", "<!-- end of r
 FRONT = ("main-accuracy", "depth")
 HEAD = """# Results
 
-Every run in [results/runs](../results/runs), beside the paper's numbers. Written by `make results-table`; how runs are
-made and how to read the tables is in [experiments](experiments.md). Epochs are selected on validation. How the settings
-of a model on a data set were found stands at the head of their file in
-[recommended](../src/kuramotognn/config/recommended): never by a test node. Where there is no file, the model's
-defaults were used. Seconds were taken beside other work and are upper bounds.
+What our runs say of the paper, then all tables. Written by `make results-table` from [results](../results).
+"""
+TABLES = """## All tables
+
+Every run in [results/runs](../results/runs), beside the paper's numbers. How runs are made and how to read the tables
+is in [experiments](experiments.md). Epochs are selected on validation. How the settings of a model on a data set were
+found stands at the head of their file in [recommended](../src/kuramotognn/config/recommended): never by a test node.
+Where there is no file, the model's defaults were used. Seconds were taken beside other work and are upper bounds.
 """
 
 
@@ -74,7 +77,7 @@ def results_page(found: list[ExperimentResult]) -> str:
     """docs/results.md."""
     first = [section.to_markdown() for section in (*opening(found), *tuning())]
     experiments_run = (to_markdown(result, _pictures(result, "images")) for result in shown(found))
-    return "\n".join([HEAD, *first, *experiments_run, *ablation(), *deep_flow()])
+    return "\n".join([HEAD, *first, TABLES, *experiments_run, *ablation(), *deep_flow()])
 
 
 def tuning() -> list[Section]:
@@ -167,7 +170,11 @@ def with_results(readme: str, found: list[ExperimentResult]) -> str:
     if not mark:
         raise ValueError(f"README.md has no lines {BEGIN!r} and {END!r}")
     run = shown(found)
-    front = [front_page(r, _pictures(r, "docs/images")) for r in run if r.experiment.name in FRONT]
+    front = [
+        front_page(r, _pictures(r, "docs/images") if r.experiment.figure else ())
+        for r in run
+        if r.experiment.name in FRONT
+    ]
     return "\n".join([f"{head}{BEGIN}", "", *front, *_in_mind(run), f"{END}{tail}"])
 
 
