@@ -10,7 +10,7 @@ from tests.reports.made import made
 
 def test_the_command_of_a_cell_makes_its_runs_and_no_others() -> None:
     (result,) = made("depth-coupling-grid", lambda _: (80.0, 0.8), splits=3).values()
-    entry = next(e for e in result.grids[1].entries if e.place.at == {"T": 12.0, "K": 0.7})
+    entry = next(e for e in result.grids[0].entries if e.place.at == {"T": 12.0, "K": 0.7})
     words = shlex.split(entry_command(entry))
     assert words[:3] == ["kuramotognn", "reproduce", "depth-coupling-grid"]
     flags = dict(zip(words[3::2], words[4::2], strict=True))
