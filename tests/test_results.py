@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import random
+import shlex
 from pathlib import Path
 
 import pytest
-from tools.write_results import IMAGES, PAGE, drawings, results, results_page, with_results
+from tools import write_results
+from tools.write_results import IMAGES, PAGE, drawings, results, results_page, shown, with_results
 
 from kuramotognn import Profile, is_oversmoothing
-from kuramotognn.sweeps.records import Records
+from kuramotognn.cli import main
+from kuramotognn.reports.commands import entry_command
+from kuramotognn.runs.provenance import provenance
+from kuramotognn.sweeps.cells import Case
+from kuramotognn.sweeps.records import Record, Records
 
 ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "results" / "runs"
@@ -20,9 +27,22 @@ def test_the_tables_of_the_readme_are_those_of_the_results() -> None:
     found = results()
     assert with_results(readme, found) == readme, "run `make results-table`"
     assert results_page(found) == PAGE.read_text(encoding="utf-8"), "run `make results-table`"
-    for result in found:
+    for result in shown(found):
         for name, _ in drawings(result).values():
             assert (IMAGES / name).is_file(), "run `make results-table`"
+
+
+def test_the_table_of_searches_names_unequal_effort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "tuning.csv"
+    monkeypatch.setattr(write_results, "TUNING", table)
+    assert write_results.tuning() == []
+    head = "dataset,model,trials,searched on,compared on,hours"
+    equal = ["cora,gcn,40,1000-1007,1100-1111,0.5", "cora,gat,40,1000-1007,1100-1111,0.7"]
+    table.write_text("\n".join([head, *equal, "texas,gcn,40,a,b,0.1", "texas,gcnii,20,a,b,0.1", ""]))
+    (section,) = write_results.tuning()
+    assert "the same number of trials and splits, except on texas." in section.text[0]
+    assert list(section.head) == head.split(",")
+    assert len(section.rows) == 4
 
 
 @pytest.mark.parametrize("path", sorted(RUNS.glob("*.jsonl")), ids=lambda path: path.stem)
@@ -35,6 +55,42 @@ def test_committed_runs_are_of_committed_code_on_reporting_splits(path: Path) ->
         assert not record["provenance"]["commit"].endswith("+changes")
     keys = [(record["case"], record["split"], record["seed"]) for record in records]
     assert len(set(keys)) == len(keys), "a run is there once"
+
+
+def quick_cells(most_seconds: float = 60.0) -> dict[str, tuple[str, Case, list[Record]]]:
+    """Cells of the tables that took so long in all and are not stale: command, case and the runs behind the number."""
+    records, found = Records(RUNS), {}
+    for result in shown(results()):
+        trained = result.experiment.outcome == "accuracy" and not result.all_stale
+        for entry in (entry for grid in result.grids for entry in grid.entries if trained and entry.runs):
+            case = entry.place.case()
+            current = (record for record in records.of(case) if "result" in record and case.is_current(record))
+            own = [record for record in current if record["split"] in entry.samples]
+            if sum(record["result"]["seconds"] for record in own) < most_seconds:
+                found[case.digest] = (entry_command(entry), case, own)
+    return found
+
+
+@pytest.mark.slow
+def test_five_random_cells_regenerate_by_the_command_beside_them(
+    raw_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the last digit on the same kind of machine; elsewhere rounding may move some nodes across a boundary."""
+    monkeypatch.setenv("KURAMOTOGNN_DATA", str(raw_root))
+    here = provenance()
+    cells = quick_cells()
+    for command, case, committed in random.Random(0).sample(list(cells.values()), min(5, len(cells))):
+        assert main([*shlex.split(command)[1:], "--out", str(tmp_path), "--quiet"]) == 0, command
+        again = {(record["split"], record["seed"]): record for record in Records(tmp_path).of(case)}
+        for record in committed:
+            found, expected = (
+                each["result"]["test_accuracy"] for each in (again[record["split"], record["seed"]], record)
+            )
+            made = record["provenance"]
+            same = made["packages"]["torch"] == here["packages"]["torch"] and all(
+                made["machine"][name] == here["machine"][name] for name in ("system", "architecture")
+            )
+            assert found == (expected if same else pytest.approx(expected, abs=0.005)), command
 
 
 def test_there_are_results() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -10,31 +11,38 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from kuramotognn.atomic_write import write_atomically
+from kuramotognn.reports.claims import claims, main_sentences
 from kuramotognn.reports.experiment_charts import charts
+from kuramotognn.reports.opening import opening
 from kuramotognn.reports.report import front_page, to_markdown
 from kuramotognn.reports.result_tables import ExperimentResult, experiment_result
+from kuramotognn.reports.sections import Section
 from kuramotognn.sweeps.catalogue import experiments
 from kuramotognn.sweeps.records import Records
 
 ROOT = Path(__file__).parent.parent
 RUNS, PAGE, IMAGES = ROOT / "results" / "runs", ROOT / "docs" / "results.md", ROOT / "docs" / "images"
 ABLATION, DEEP_FLOW = ROOT / "results" / "ablation.json", ROOT / "results" / "deep-flow.json"
+TUNING = ROOT / "results" / "tuning.csv"
 BEGIN, END = "<!-- results: written by `make results-table` -->", "<!-- end of results -->"
 FRONT = ("main-accuracy", "depth")
 HEAD = """# Results
 
-Every run in [results/runs](../results/runs), beside the paper's numbers. Written by `make results-table`; how runs are
-made and how to read the tables is in [experiments](experiments.md). Epochs are selected on validation. How the settings
-of a model on a data set were found stands at the head of their file in
-[recommended](../src/kuramotognn/config/recommended): never by a test node. Where there is no file, the model's
-defaults were used. Seconds were taken beside other work and are upper bounds.
+What our runs say of the paper, then all tables. Written by `make results-table` from [results](../results).
+"""
+TABLES = """## All tables
+
+Every run in [results/runs](../results/runs), beside the paper's numbers. How runs are made and how to read the tables
+is in [experiments](experiments.md). Epochs are selected on validation. How the settings of a model on a data set were
+found stands at the head of their file in [recommended](../src/kuramotognn/config/recommended): never by a test node.
+Where there is no file, the model's defaults were used. Seconds were taken beside other work and are upper bounds.
 """
 
 
 def main() -> int:
     """Write everything."""
     found = results()
-    for result in found:
+    for result in shown(found):
         for name, picture in drawings(result).values():
             write_atomically(IMAGES / name, picture)
     write_atomically(PAGE, results_page(found))
@@ -44,10 +52,15 @@ def main() -> int:
 
 
 def results() -> list[ExperimentResult]:
-    """What there is of each experiment that was run; others may share a case with it."""
+    """What there is of every experiment, which may be nothing."""
     records = Records(RUNS)
-    run = [experiment for name, experiment in experiments().items() if (RUNS / f"{name}.jsonl").is_file()]
-    return [result for experiment in run if (result := experiment_result(experiment, records)).records]
+    return [experiment_result(experiment, records) for experiment in experiments().values()]
+
+
+def shown(found: list[ExperimentResult]) -> list[ExperimentResult]:
+    """The experiments that were run; others may share a case with one of them."""
+    run = [result for result in found if (RUNS / f"{result.experiment.name}.jsonl").is_file()]
+    return [result for result in run if any(not grid.empty for grid in result.grids)]
 
 
 def drawings(result: ExperimentResult) -> dict[str, tuple[str, str]]:
@@ -62,8 +75,29 @@ def drawings(result: ExperimentResult) -> dict[str, tuple[str, str]]:
 
 def results_page(found: list[ExperimentResult]) -> str:
     """docs/results.md."""
-    experiments_run = (to_markdown(result, _pictures(result, "images")) for result in found)
-    return "\n".join([HEAD, *experiments_run, *ablation(), *deep_flow()])
+    first = [section.to_markdown() for section in (*opening(found), *tuning())]
+    experiments_run = (to_markdown(result, _pictures(result, "images")) for result in shown(found))
+    return "\n".join([HEAD, *first, TABLES, *experiments_run, *ablation(), *deep_flow()])
+
+
+def tuning() -> list[Section]:
+    """The effort of the search for each model on each data set, where results/tuning.csv is there."""
+    if not TUNING.is_file():
+        return []
+    with TUNING.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    efforts: dict[str, set[tuple[str, ...]]] = {}
+    for row in rows:
+        effort = tuple(row[name] for name in ("trials", "searched on", "compared on"))
+        efforts.setdefault(row["dataset"], set()).add(effort)
+    unequal = [dataset for dataset, own in efforts.items() if len(own) > 1]
+    words = "On each data set all models had the same number of trials and splits"
+    words += f", except on {', '.join(unequal)}." if unequal else "."
+    about = (
+        f"{words} The best settings by validation accuracy on the splits they were searched on were compared again on "
+        "others, and the best of these are shown; no test node was used. `make tune-all` searches what is missing."
+    )
+    return [Section("How settings were searched", (about,), tuple(rows[0]), [tuple(row.values()) for row in rows])]
 
 
 def ablation() -> list[str]:
@@ -135,8 +169,22 @@ def with_results(readme: str, found: list[ExperimentResult]) -> str:
     _, mark, tail = rest.partition(END)
     if not mark:
         raise ValueError(f"README.md has no lines {BEGIN!r} and {END!r}")
-    front = [front_page(r, _pictures(r, "docs/images")) for r in found if r.experiment.name in FRONT]
-    return "\n".join([f"{head}{BEGIN}", "", *front, f"{END}{tail}"])
+    run = shown(found)
+    front = [
+        front_page(r, _pictures(r, "docs/images") if r.experiment.figure else ())
+        for r in run
+        if r.experiment.name in FRONT
+    ]
+    return "\n".join([f"{head}{BEGIN}", "", *front, *_in_mind(run), f"{END}{tail}"])
+
+
+def _in_mind(run: list[ExperimentResult]) -> list[str]:
+    """What the tables of the front page say, in sentences."""
+    by_name = {result.experiment.name: result for result in run if result.experiment.name in FRONT}
+    depth = claims({name: result for name, result in by_name.items() if name == "depth"})
+    sentences = main_sentences(by_name)
+    sentences += [f"“{claim.statement}” {claim.told}: {claim.evidence}" for claim in depth]
+    return ["Read them with this in mind:", "", *(f"- {sentence}" for sentence in sentences), ""]
 
 
 def _pictures(result: ExperimentResult, folder: str) -> list[tuple[str, str]]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tools.write_results import drawings, results
+from tools.write_results import drawings, results, shown
 
+from kuramotognn.reports.commands import experiment_command
 from kuramotognn.reports.report import interval, markdown_pictures, markdown_table, ours, theirs, verdict
-from kuramotognn.reports.result_tables import Entry, ExperimentResult, Grid, cell_command, compact, turned
+from kuramotognn.reports.result_tables import Entry, ExperimentResult, Grid, compact, turned
 
 COLUMNS = ("ours", "95 % interval", "paper", "ours − paper", "splits")
 
 
 def page(written: str) -> str:
-    """The head of the written page, the tables of all results, and what the written page has after them."""
-    head = written.partition("\n## ")[0]
+    """The opening of the written page, the tables of all results, and what the written page has after them."""
+    found = shown(results())
+    head = written.partition(f"\n## {found[0].experiment.title}\n")[0]
     tail = written.partition("\n## What each option adds")
-    parts = [head, HOW_TO_READ, *(_section(result) for result in results())]
+    parts = [head, HOW_TO_READ, *(_section(result) for result in found)]
     return "\n".join([*parts, "".join(tail[1:])])
 
 
@@ -37,7 +39,7 @@ def _section(result: ExperimentResult) -> str:
         lines += _beside_the_paper(grid) if grid.has_paper else markdown_table(grid)
         lines += ["", f"Protocol {experiment.protocol}; {grid.coverage}.", ""]
     facts = "; ".join(f"{name} {value}" for name, value in result.provenance.items())
-    origin = ['??? info "Where these numbers come from"', f"    `{cell_command(result)}`", "", f"    {facts}", ""]
+    origin = ['??? info "Where these numbers come from"', f"    `{experiment_command(result)}`", "", f"    {facts}", ""]
     return "\n".join([*lines, *origin])
 
 

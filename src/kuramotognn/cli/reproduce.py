@@ -33,6 +33,7 @@ def reproduce(
     seeds: int | None = None,
     datasets: str = "",
     models: str = "",
+    only: str = "",
     jobs: int = 1,
     cluster: str | None = None,
     out: Path = FOLDER,
@@ -57,6 +58,8 @@ def reproduce(
         Some of its data sets, with commas between.
     models
         Some of its models, with commas between.
+    only
+        Some values of what it varies besides, with commas between: T=64 or T=64,T=100,K=1.
     jobs
         Processes on this machine, each with one thread.
     cluster
@@ -82,6 +85,7 @@ def reproduce(
         seeds=seeds,
         datasets=_names(datasets),
         models=_names(models),
+        only=_values(only),
         tuned=read_tuned(tuned or ()),
         download=True,
     )
@@ -92,6 +96,18 @@ def reproduce(
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _values(text: str) -> dict[str, list[float]]:
+    """Values by axis, from AXIS=VALUE with commas between."""
+    found: dict[str, list[float]] = {}
+    for pair in _names(text):
+        name, _, value = pair.partition("=")
+        try:
+            found.setdefault(name.strip(), []).append(float(value))
+        except ValueError:
+            raise ValueError(f"--only must be AXIS=NUMBER, such as T=64, with commas between, got {pair!r}") from None
+    return found
 
 
 def _forget(sweep: Sweep, folder: Path, *, force: bool, failures: bool) -> None:

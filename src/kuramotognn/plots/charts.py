@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from kuramotognn.plots.style import PAGE_STYLE, line_style, svg_element
+from kuramotognn.plots.style import INK, PAGE_STYLE, line_style, svg_element
 
 Points = Sequence[tuple[float, float]]
 
@@ -148,6 +148,43 @@ def curve_panels(
                 axes.legend(frameon=False, fontsize=8)
             else:
                 axes.set_yscale("log")
+        return svg_element(figure, salt)
+
+
+def rank_chart(ranks: Mapping[str, float], groups: Points, critical: float, salt: str) -> str:
+    """Demšar's critical-difference diagram: models on an axis of mean ranks, the best on the left.
+
+    Args:
+        ranks: mean rank of each model, the best first.
+        groups: first and last mean rank of groups without a significant difference, which a bar joins.
+        critical: the critical difference, drawn above the axis.
+        salt: makes the names inside the SVG its own.
+    """
+    left = -(-len(ranks) // 2)
+    lowest = 1.0 + 0.28 * len(groups)
+    low, high = 1, max(len(ranks), 2)
+    margin = 0.04 * (high - low)
+    with matplotlib.rc_context(PAGE_STYLE):
+        figure = Figure(figsize=(6.4, 1.1 + 0.3 * (lowest + left)), layout="constrained")
+        axes = figure.subplots()
+        axes.plot((low, high), (0, 0), color=INK, linewidth=1)
+        for tick in range(low, high + 1):
+            axes.plot((tick, tick), (0, -0.3), color=INK, linewidth=1)
+            axes.text(tick, -0.45, str(tick), ha="center", va="bottom")
+        for place, (name, rank) in enumerate(ranks.items()):
+            side = place < left
+            depth = lowest + (place if side else len(ranks) - 1 - place)
+            end = low - margin if side else high + margin
+            axes.plot((rank, rank, end), (0, depth, depth), color=line_style(0)["color"], linewidth=1)
+            text = f"{name}  {rank:.2f}" if side else f"{rank:.2f}  {name}"
+            axes.text(end + (-margin if side else margin) / 2, depth, text, ha="right" if side else "left", va="center")
+        for place, (first, last) in enumerate(groups):
+            height = 0.45 + 0.28 * place
+            axes.plot((first - margin / 3, last + margin / 3), (height, height), color=INK, linewidth=3.5)
+        axes.plot((low, low + critical), (-1.9, -1.9), color=INK, linewidth=1.5, marker="|", markersize=8)
+        axes.text(low + critical / 2, -2.15, f"critical difference {critical:.2f}", ha="center", va="bottom")
+        axes.set(xlim=(low - 0.5 * (high - low), high + 0.5 * (high - low)), ylim=(lowest + left - 0.4, -3.2))
+        axes.set_axis_off()
         return svg_element(figure, salt)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from math import nan
 
-from kuramotognn.plots.charts import Map, Series, curve_panels, heat_map, line_chart, maps
+from kuramotognn.plots.charts import Map, Series, curve_panels, heat_map, line_chart, maps, rank_chart
 from kuramotognn.reports.published import title
 from kuramotognn.reports.result_tables import Entry, ExperimentResult, Grid, shape
 from kuramotognn.sweeps.records import Record
 
+RANKS = "mean ranks"
 CURVES = {
     "order": "order parameter r",
     "phase-energy": "phase energy U",
@@ -20,13 +21,20 @@ CURVES = {
 def charts(result: ExperimentResult) -> list[tuple[str, str]]:
     """The figures of an experiment: a caption and an SVG element each."""
     kind = result.experiment.figure
+    if kind is None:
+        return [(RANKS, _ranks(grid)) for grid in result.grids if grid.ranking and grid.ranking.decidable]
     if kind == "trajectory":
         return _trajectories(result)
     if kind == "maps":
         return _maps(result)
-    draw = {"lines": _lines, "heat-map": _heat_map}.get(str(kind))
+    draw = _lines if kind == "lines" else _heat_map
     drawn = [grid for grid in result.grids if any(entry.summary for entry in grid.entries)]
-    return [(grid.heading or grid.experiment.title, draw(grid)) for grid in drawn] if draw else []
+    return [(grid.heading or grid.experiment.title, draw(grid)) for grid in drawn]
+
+
+def _ranks(grid: Grid) -> str:
+    assert grid.ranking
+    return rank_chart(grid.ranking.ranks, grid.ranking.groups, grid.ranking.critical, _salt(grid))
 
 
 def _lines(grid: Grid) -> str:

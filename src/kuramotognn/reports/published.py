@@ -29,13 +29,12 @@ def published(table: str, *, dataset: str, model: str | None, metric: str, **axe
         metric: what was measured.
         axes: columns of the file that the table varies: ``T``, ``K``, ``labels_per_class``.
     """
-    rows = _table(table)
     key = {
         "dataset": dataset,
         "model": title(model.partition("@")[0]) if model else "",
         "metric": METRICS.get(metric, metric),
     }
-    for row in rows:
+    for row in published_rows(table):
         if all(row[name] == value for name, value in key.items()) and all(
             row[name] != "" and float(row[name]) == value for name, value in axes.items()
         ):
@@ -46,7 +45,12 @@ def published(table: str, *, dataset: str, model: str | None, metric: str, **axe
 def title(model: str) -> str:
     """A model's name in print, as the paper writes those that it has; MODEL@PRESET names the preset."""
     name, _, preset = model.partition("@")
-    return " ".join([find_model(name).title or name, *preset.split("-")]).strip()
+    words = PRESETS.get(preset, preset.replace("-", " "))
+    return ", ".join(filter(None, [find_model(name).title or name, words]))
+
+
+#: Presets in print, where this is not their name without hyphens.
+PRESETS = {"recipe": "with recipe"}
 
 
 #: How the paper's file calls what we measure.
@@ -54,6 +58,17 @@ METRICS = {"epoch_evaluations": "function_evaluations_per_epoch"}
 
 
 @cache
-def _table(name: str) -> tuple[Mapping[str, str], ...]:
+def published_rows(table: str) -> tuple[Mapping[str, str], ...]:
+    """All numbers of one of the paper's tables, as ``published.csv`` has them."""
+    return tuple(row for row in _rows() if row["table"] == table)
+
+
+def published_tables() -> list[str]:
+    """Names of the paper's tables."""
+    return list(dict.fromkeys(row["table"] for row in _rows()))
+
+
+@cache
+def _rows() -> tuple[Mapping[str, str], ...]:
     text = files("kuramotognn.reports").joinpath("published.csv").read_text(encoding="utf-8")
-    return tuple(row for row in csv.DictReader(text.splitlines()) if row["table"] == name)
+    return tuple(csv.DictReader(text.splitlines()))

@@ -15,24 +15,25 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from kuramotognn.atomic_write import write_atomically
+from kuramotognn.reports.commands import entry_command, experiment_command
 from kuramotognn.reports.experiment_charts import charts
+from kuramotognn.reports.opening import opening
 from kuramotognn.reports.result_tables import (
     WHOLE,
     Entry,
     ExperimentResult,
     Grid,
-    cell_command,
     compact,
     experiment_result,
     shape,
 )
+from kuramotognn.reports.sections import MINUS, Section, counted, markdown_row, p_value, signed
 from kuramotognn.runs.provenance import provenance
 from kuramotognn.sweeps.catalogue import Experiment
 from kuramotognn.sweeps.records import Records, pack
 
 HTML, MARKDOWN = "report.html", "report.md"
 STALE = "Stale: these runs are of older code, whose numbers today's code does not reproduce to the digit."
-MINUS = "\N{MINUS SIGN}"
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,10 @@ def write_report(
         write_atomically(folder / f"{result.experiment.name}.tex", to_latex(result))
         if packed:
             pack(result.records, packed / f"{result.experiment.name}.jsonl")
-    write_atomically(folder / MARKDOWN, "\n".join(to_markdown(result) for result in shown))
-    write_atomically(folder / HTML, to_html(shown, [result for result in results if result not in shown]))
+    sections = opening(results)
+    text = [*(section.to_markdown() for section in sections), *(to_markdown(result) for result in shown)]
+    write_atomically(folder / MARKDOWN, "\n".join(text))
+    write_atomically(folder / HTML, to_html(shown, [result for result in results if result not in shown], sections))
     return Report(folder, tuple(result.experiment.name for result in shown), sum(len(r.records) for r in shown))
 
 
@@ -106,8 +109,9 @@ def verdict(entry: Entry) -> str:
     """Our number against the paper's."""
     if entry.difference is None:
         return ""
-    difference = f"{entry.difference:+{shape(entry.number)}}".replace("-", MINUS)
-    return difference + {None: "", True: ", within", False: ", outside"}[entry.within]
+    return (
+        signed(entry.difference, shape(entry.number)) + {None: "", True: ", within", False: ", outside"}[entry.within]
+    )
 
 
 def to_markdown(result: ExperimentResult, pictures: Sequence[tuple[str, str]] = ()) -> str:
@@ -121,7 +125,7 @@ def to_markdown(result: ExperimentResult, pictures: Sequence[tuple[str, str]] = 
         lines += markdown_table(grid)
         lines += ["", f"Protocol {experiment.protocol}; {grid.coverage}. {legend(grid)}", ""]
     facts = "; ".join(f"{name} {value}" for name, value in result.provenance.items())
-    return "\n".join([*lines, f"`{cell_command(result)}` · {facts}", ""])
+    return "\n".join([*lines, f"`{experiment_command(result)}` · {facts}", ""])
 
 
 def markdown_pictures(experiment: Experiment, pictures: Sequence[tuple[str, str]]) -> list[str]:
@@ -131,20 +135,39 @@ def markdown_pictures(experiment: Experiment, pictures: Sequence[tuple[str, str]
 
 def markdown_table(grid: Grid) -> list[str]:
     """The lines of one table."""
-    head = [grid.corner, *grid.columns]
-    lines = [_row(head), _row(["---"] * len(head))]
+    ranks = grid.ranking.ranks if grid.ranking else {}
+    head = [grid.corner, *grid.columns, *(["mean rank"] if ranks else [])]
+    lines = [markdown_row(head), markdown_row(["---"] * len(head))]
     for name, row in grid.rows:
-        lines.append(_row([name, *(_markdown_cell(entry) for entry in row)]))
+        cells = [name, *(_markdown_cell(entry) for entry in row)]
+        lines.append(markdown_row([*cells, *([rank(grid, name)] if ranks else [])]))
     return lines
+
+
+def rank(grid: Grid, name: str) -> str:
+    """The mean rank of a row."""
+    return f"{grid.ranking.ranks[name]:.2f}" if grid.ranking and name in grid.ranking.ranks else "–"
 
 
 def legend(grid: Grid) -> str:
     """How to read a table."""
-    if not grid.has_paper:
-        return "Mean ± standard deviation."
-    return (
-        "Mean ± standard deviation; in brackets the paper's number, ours minus it, and whether it lies within the 95 % "
-        "bootstrap interval of our mean."
+    words = "Mean ± standard deviation"
+    if grid.has_paper:
+        words += "; in brackets the paper's number, ours minus it, and whether it lies within the 95 % bootstrap "
+        words += "interval of our mean"
+    return f"{words}. {ranks_legend(grid)}".strip()
+
+
+def ranks_legend(grid: Grid) -> str:
+    """What the mean ranks of a table rest on; empty where it has none."""
+    ranking = grid.ranking
+    if ranking is None:
+        return ""
+    words = f"Mean rank: 1 is the best, over the {counted(len(ranking.datasets), 'data set')} that all models have. "
+    words += f"Friedman test {p_value(ranking.friedman)}; Nemenyi's critical difference at 5 % is "
+    words += f"{ranking.critical:.2f} ranks"
+    return words + (
+        ", and a bar joins models that are closer." if ranking.decidable else ": too few data sets to decide."
     )
 
 
@@ -155,7 +178,7 @@ def front_page(result: ExperimentResult, pictures: Sequence[tuple[str, str]] = (
     lines += markdown_pictures(experiment, pictures)
     for grid in (compact(grid) for grid in result.grids if not grid.empty):
         lines += [*markdown_table(grid), "", f"Protocol {experiment.protocol}; {grid.coverage}. {legend(grid)}", ""]
-    return "\n".join([*lines, f"`{cell_command(result)}`, commit {result.provenance['commit']}.", ""])
+    return "\n".join([*lines, f"`{experiment_command(result)}`, commit {result.provenance['commit']}.", ""])
 
 
 def to_csv(result: ExperimentResult) -> str:
@@ -208,16 +231,20 @@ def latex(text: str) -> str:
     return "".join(special.get(character, character) for character in text)
 
 
-def to_html(results: Sequence[ExperimentResult], waiting: Sequence[ExperimentResult] = ()) -> str:
+def to_html(
+    results: Sequence[ExperimentResult], waiting: Sequence[ExperimentResult] = (), sections: Sequence[Section] = ()
+) -> str:
     """One page with everything in it: no script, style, font or picture from elsewhere; all text is escaped."""
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"ours": ours, "interval": interval, "theirs": theirs, "verdict": verdict}
+    environment.filters |= {"command": entry_command, "rank": rank, "ranks_legend": ranks_legend}
     template, sortable = (
         files("kuramotognn.reports").joinpath(name).read_text(encoding="utf-8")
         for name in ("report.html.j2", "sortable.js")
     )
     return environment.from_string(template).render(
         sortable=Markup(sortable),
+        opening=sections,
         sections=[
             {
                 "result": result,
@@ -225,7 +252,7 @@ def to_html(results: Sequence[ExperimentResult], waiting: Sequence[ExperimentRes
                 "grids": [grid for grid in result.grids if not grid.empty],
                 # Not escaped: drawn by us, and matplotlib escapes the text in it.
                 "charts": [(caption, Markup(picture)) for caption, picture in charts(result)],
-                "command": cell_command(result),
+                "command": experiment_command(result),
                 "stale": STALE if result.all_stale else "",
                 "provenance": result.provenance,
             }
@@ -248,10 +275,6 @@ def _markdown_cell(entry: Entry) -> str:
 
 def _stale(result: ExperimentResult) -> list[str]:
     return [f"**{STALE}**", ""] if result.all_stale else []
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
 def _latex_row(cells: Sequence[str]) -> str:

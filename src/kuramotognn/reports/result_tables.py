@@ -7,10 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 from kuramotognn.reports.published import Published, published, title
-from kuramotognn.reports.statistics import Comparison, Summary, compare, summarise
+from kuramotognn.reports.statistics import Comparison, Ranking, Summary, compare, rank_models, summarise
 from kuramotognn.sweeps.catalogue import Experiment, Place
 from kuramotognn.sweeps.cells import Case
 from kuramotognn.sweeps.outcomes import FIRST_TUNING_SPLIT
@@ -43,6 +44,7 @@ class Entry:
         place: where it stands.
         number: its name.
         samples: the numbers of all seeds, by split.
+        validations: the validation accuracies of the same runs, where they have one.
         failed: why runs failed.
         paper: the paper's number.
     """
@@ -50,6 +52,7 @@ class Entry:
     place: Place
     number: str
     samples: Mapping[int, tuple[float, ...]]
+    validations: Mapping[int, tuple[float, ...]]
     failed: tuple[str, ...]
     paper: Published | None
 
@@ -64,6 +67,17 @@ class Entry:
         means = list(self.by_split.values())
         sample = means if len(means) > 1 else [value for values in self.samples.values() for value in values]
         return summarise(sample) if sample else None
+
+    @property
+    def mean(self) -> float:
+        """The mean; NaN when nothing was run."""
+        return self.summary.mean if self.summary else math.nan
+
+    @property
+    def validation(self) -> float:
+        """The mean validation accuracy in %, by which settings are chosen; NaN where there is none."""
+        means = [fmean(values) for values in self.validations.values()]
+        return 100 * fmean(means) if means else math.nan
 
     @property
     def runs(self) -> int:
@@ -94,6 +108,7 @@ class Grid:
         columns: headings.
         rows: heading and entries of each row.
         comparisons: of the rows' models, by column.
+        ranking: of the rows' models over the data sets that are columns.
     """
 
     experiment: Experiment
@@ -102,6 +117,7 @@ class Grid:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Entry, ...]], ...]
     comparisons: Mapping[str, Sequence[Comparison]]
+    ranking: Ranking | None = None
 
     @property
     def entries(self) -> list[Entry]:
@@ -139,7 +155,7 @@ def turned(grid: Grid) -> Grid:
     """Rows as columns; comparisons of models belong to columns and are left out."""
     rows = zip(grid.columns, zip(*(row for _, row in grid.rows), strict=True), strict=True)
     names = tuple(name for name, _ in grid.rows)
-    return replace(grid, corner=grid.experiment.columns, columns=names, rows=tuple(rows), comparisons={})
+    return replace(grid, corner=grid.experiment.columns, columns=names, rows=tuple(rows), comparisons={}, ranking=None)
 
 
 def compact(grid: Grid) -> Grid:
@@ -207,15 +223,18 @@ def _result(experiment: Experiment, cases: Sequence[tuple[Place, Case]], records
 
 def _entry(place: Place, number: str, records: Sequence[Record]) -> Entry:
     samples: dict[int, tuple[float, ...]] = {}
+    validations: dict[int, tuple[float, ...]] = {}
     for record in records:
-        result = record.get("result", {})
+        result, split = record.get("result", {}), record["split"]
         if number in result:
             # A table has one protocol; a case names it in its settings, so this cannot fail unless a file was changed.
             if result["protocol"] != place.experiment.protocol:
                 raise ValueError(f"a result of protocol {result['protocol']} cannot stand in {place.experiment.name}")
-            samples[record["split"]] = (*samples.get(record["split"], ()), scale(number) * result[number])
+            samples[split] = (*samples.get(split, ()), scale(number) * result[number])
+            if "validation_accuracy" in result:
+                validations[split] = (*validations.get(split, ()), result["validation_accuracy"])
     failed = tuple(str(record["failed"]) for record in records if "failed" in record)
-    return Entry(place, number, samples, failed, published_number(place, number))
+    return Entry(place, number, samples, validations, failed, published_number(place, number))
 
 
 def published_number(place: Place, number: str) -> Published | None:
@@ -247,8 +266,11 @@ def _grid(experiment: Experiment, heading: str, entries: Sequence[Entry]) -> Gri
         table.setdefault(_heading(experiment.rows, entry), {})[_heading(experiment.columns, entry)] = entry
     columns = tuple(dict.fromkeys(column for row in table.values() for column in row))
     for row in table.values():  # A preset has settings for some data sets only.
-        blank = replace(next(iter(row.values())), samples={}, failed=(), paper=None)
-        row |= {column: blank for column in columns if column not in row}
+        model = next(iter(row.values())).place.model
+        for column in (column for column in columns if column not in row):
+            there = next(other[column] for other in table.values() if column in other)
+            place = replace(there.place, model=model)
+            row[column] = Entry(place, there.number, samples={}, validations={}, failed=(), paper=None)
     if experiment.rows == "model":
         _keep_common_splits(table, columns)
     rows = tuple((name, tuple(row[column] for column in columns)) for name, row in table.items())
@@ -259,7 +281,23 @@ def _grid(experiment: Experiment, heading: str, entries: Sequence[Entry]) -> Gri
             found = [pair for pair in compare(results) if pair.count >= FEWEST_SPLITS]
             if found:
                 comparisons[column] = found
-    return Grid(experiment, heading, experiment.rows, columns, rows, comparisons)
+    ranking = _ranking(table, columns) if (experiment.rows, experiment.columns) == ("model", "dataset") else None
+    return Grid(experiment, heading, experiment.rows, columns, rows, comparisons, ranking)
+
+
+def _ranking(table: Mapping[str, Mapping[str, Entry]], columns: Sequence[str]) -> Ranking | None:
+    """Rank the models by their means on the data sets that all models without a preset have.
+
+    A preset may have no settings for a data set, and must not take the data set from all others.
+    """
+    run = {name: row for name, row in table.items() if any(entry.summary for entry in row.values())}
+    if any(row[columns[0]].number != "test_accuracy" for row in run.values()):
+        return None
+    plain = [row for row in run.values() if "@" not in row[columns[0]].place.model]
+    shared = [column for column in columns if plain and all(row[column].summary for row in plain)]
+    means = {name: {column: row[column].mean for column in shared if row[column].summary} for name, row in run.items()}
+    complete = {name: own for name, own in means.items() if len(own) == len(shared)}
+    return rank_models(complete) if shared and len(complete) > 1 else None
 
 
 def _keep_common_splits(table: dict[str, dict[str, Entry]], columns: Sequence[str]) -> None:
@@ -268,8 +306,11 @@ def _keep_common_splits(table: dict[str, dict[str, Entry]], columns: Sequence[st
         run = [set(row[column].samples) for row in table.values() if row[column].samples]
         common = set.intersection(*run) if run else set()
         for row in table.values():
-            samples = {split: values for split, values in row[column].samples.items() if split in common}
-            row[column] = replace(row[column], samples=samples)
+            samples, validations = (
+                {split: values for split, values in of.items() if split in common}
+                for of in (row[column].samples, row[column].validations)
+            )
+            row[column] = replace(row[column], samples=samples, validations=validations)
 
 
 def _sides(experiment: Experiment) -> tuple[str, str]:
@@ -333,19 +374,3 @@ def _range(numbers: Sequence[int]) -> str:
 
 def _span(counts: Sequence[int]) -> str:
     return "0" if not counts else str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
-
-
-def cell_command(result: ExperimentResult) -> str:
-    """What to type to have the runs of an experiment made."""
-    experiment = result.experiment
-    seen = [entry for grid in result.grids for entry in grid.entries if entry.runs or entry.failed]
-    splits = max((len(entry.by_split) for entry in seen), default=experiment.splits)
-    seeds = max((record["seed"] + 1 for record in result.records), default=experiment.seeds)
-    datasets = list(dict.fromkeys(entry.place.dataset for entry in seen))
-    models = list(dict.fromkeys(entry.place.model for entry in seen))
-    words = f"kuramotognn reproduce {experiment.name} --splits {max(splits, 1)} --seeds {seeds}"
-    if len(datasets) < len(experiment.datasets):
-        words += f" --datasets {','.join(datasets)}"
-    if len(models) < len(experiment.models):
-        words += f" --models {','.join(models)}"
-    return words

@@ -34,6 +34,10 @@ class Axis(Strict):
         None, description="Preset with the settings found at a value, such as depth-{}, for models that have it."
     )
 
+    def labels(self, values: Sequence[float]) -> list[str]:
+        """Values as they are chosen on the command line."""
+        return [f"{self.name}={value:g}" for value in values]
+
     def setting_for(self, model: str) -> str:
         """The setting that has this meaning in a model."""
         return self.setting_of.get(model, self.setting)
@@ -95,13 +99,22 @@ class Experiment(Strict):
         """How many splits the protocol has."""
         return 1 if self.outcome == "statistics" else PROTOCOLS[self.protocol].splits
 
-    def places(self, datasets: Sequence[str] = (), models: Sequence[str] = ()) -> Iterator[Place]:
-        """The cases, in the order of the file; of some data sets and models only, when they are named."""
+    def places(
+        self,
+        datasets: Sequence[str] = (),
+        models: Sequence[str] = (),
+        only: Mapping[str, Sequence[float]] | None = None,
+    ) -> Iterator[Place]:
+        """The cases, in the order of the file; of some data sets, models and values of axes, when they are named."""
+        only = only or {}
         self._check_selection("data set", datasets, self.datasets)
         self._check_selection("model", models, self.models)
+        self._check_selection("axis", list(only), [axis.name for axis in self.axes])
+        for axis in self.axes:
+            self._check_selection("case", axis.labels(only.get(axis.name, ())), axis.labels(axis.values))
         for dataset in [name for name in self.datasets if not datasets or name in datasets]:
             for model in [name for name in self.models if (not models or name in models) and _has(name, dataset)]:
-                for values in itertools.product(*(axis.values for axis in self.axes)):
+                for values in itertools.product(*(_chosen(axis, only) for axis in self.axes)):
                     names = (axis.name for axis in self.axes)
                     yield Place(self, dataset, model, dict(zip(names, values, strict=True)))
 
@@ -109,7 +122,9 @@ class Experiment(Strict):
         for name in chosen:
             if name not in there:
                 near = did_you_mean(name, there)
-                raise ConfigError(f"experiment {self.name} has no {kind} {name!r}{near}; it has {', '.join(there)}")
+                raise ConfigError(
+                    f"experiment {self.name} has no {kind} {name!r}{near}; it has {', '.join(there) or 'none'}"
+                )
 
 
 @dataclass(frozen=True)
@@ -212,6 +227,11 @@ def _has(model: str, dataset: str) -> bool:
     """Whether a model can be run on a data set: presets have settings for some data sets only."""
     name, _, preset = model.partition("@")
     return not preset or dataset in presets_of(name).get(preset, ())
+
+
+def _chosen(axis: Axis, only: Mapping[str, Sequence[float]]) -> list[float]:
+    labels = axis.labels(only.get(axis.name, axis.values))
+    return [value for value, label in zip(axis.values, axis.labels(axis.values), strict=True) if label in labels]
 
 
 def _whole(axis: Axis, model: str) -> bool:

@@ -75,6 +75,7 @@ def plan_sweep(
     seeds: int | None = None,
     datasets: Sequence[str] = (),
     models: Sequence[str] = (),
+    only: Mapping[str, Sequence[float]] | None = None,
     tuned: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
     download: bool = False,
 ) -> Sweep:
@@ -86,6 +87,7 @@ def plan_sweep(
         seeds: how many seeds, from 0.
         datasets: some of its data sets.
         models: some of its models.
+        only: some values of its axes, by the axis's name.
         tuned: settings to start from instead of the recommended ones, by data set and model.
         download: try to get data that is not there.
     """
@@ -99,7 +101,7 @@ def plan_sweep(
             f"{experiment.name} uses protocol {experiment.protocol}, which has {experiment.most_splits} "
             f"split{'s' if experiment.most_splits > 1 else ''} to report on, got {splits}"
         )
-    cases = tuple((place, place.case(tuned)) for place in experiment.places(datasets, models))
+    cases = tuple((place, place.case(tuned)) for place in experiment.places(datasets, models, only))
     reasons = {place.dataset: missing_data(place.dataset, experiment.protocol, download) for place, _ in cases}
     return Sweep(experiment, cases, splits, seeds, {name: reason for name, reason in reasons.items() if reason})
 
