@@ -54,8 +54,16 @@ def frames_per_second(page: Any) -> float:
     return float(page.execute_async_script(FRAMES_PER_SECOND))
 
 
-def accessibility_violations(page: Any) -> list[str]:
-    """Serious and critical findings of axe-core."""
+def assert_accessible(path: Path, *, dark: bool) -> None:
+    """axe-core finds nothing serious or critical on a page with all its parts unfolded."""
+    with browser(dark=dark) as page:
+        page.get(path.as_uri())
+        for part in page.find_elements("tag name", "summary"):
+            part.click()
+        assert _accessibility_violations(page) == []
+
+
+def _accessibility_violations(page: Any) -> list[str]:
     if not AXE.is_file():
         pytest.skip("axe-core is not installed (npm install --no-save axe-core)")
     page.execute_script(AXE.read_text(encoding="utf-8"))
