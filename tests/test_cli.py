@@ -31,7 +31,7 @@ def test_train_prints_settings_table_and_folder(
     assert main(["train", *QUICK]) == 0
     told = capsys.readouterr()
     assert "model.time=1.0" in told.err
-    for word in ("split", "validation", "test", "evals", "seconds", "mean ± std", "random-per-class"):
+    for word in ("split", "validation", "test", "evals", "seconds", "mean", "± std", "random-per-class"):
         assert word in told.out
     (folder,) = (tmp_path / "runs").iterdir()
     assert f"saved in runs/{folder.name}" in told.out

@@ -90,6 +90,7 @@ def test_a_model_that_predicts_one_class_is_named(uneven_run: Path, capsys: pyte
     told = capsys.readouterr().out
     assert "balanced" in told
     assert "AUC" in told
+    assert "…" not in told, "no number is cut off in a terminal of 80 columns"
     assert "100 % of the test nodes are predicted to be of one class" in told
 
 

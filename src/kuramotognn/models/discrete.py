@@ -47,6 +47,8 @@ class DiscreteGNN(nn.Module, ABC):
         - **output:** logits ``[N, out_channels]``
     """
 
+    __signature__: ClassVar[inspect.Signature]
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Show the sizes in the signatures of subclasses, which pass them on as ``*sizes``."""
         super().__init_subclass__(**options)
