@@ -16,6 +16,7 @@ from kuramotognn.config.resolve import ConfigError, resolve
 from kuramotognn.sweeps import workers
 from kuramotognn.sweeps.cells import Case, Cell, load, store
 from kuramotognn.sweeps.claims import Claims
+from kuramotognn.sweeps.worker_process import how_it_ended
 from kuramotognn.sweeps.workers import SweepObserver, run_cells
 from tests.sweeps.small_sweep import small_jobs
 
@@ -137,6 +138,21 @@ def test_a_job_that_kills_its_process_again_and_again_is_given_up(
     assert killer.told[-1] == "given up: its process ended 2 times (SIGKILL; out of memory?)"
     assert killer.told.count("lost") == 2
     assert len(run_cells(small_jobs(1)[:1], tmp_path)) == 1, "the same command runs it again"
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("os.kill(os.getpid(), 15)", "SIGTERM"),
+        ("os.kill(os.getpid(), 9)", "SIGKILL; out of memory?"),
+        ("os._exit(3)", "exit code 3"),
+    ],
+)
+def test_how_a_process_ended_is_named(end: str, words: str) -> None:
+    process = multiprocessing.get_context("fork").Process(target=exec, args=(f"import os; {end}",))
+    process.start()
+    process.join()
+    assert how_it_ended(process) == words
 
 
 def test_what_the_machine_lacks_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
