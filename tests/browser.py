@@ -60,10 +60,11 @@ def assert_accessible(path: Path, *, dark: bool) -> None:
         page.get(path.as_uri())
         for part in page.find_elements("tag name", "summary"):
             part.click()
-        assert _accessibility_violations(page) == []
+        assert accessibility_violations(page) == []
 
 
-def _accessibility_violations(page: Any) -> list[str]:
+def accessibility_violations(page: Any) -> list[str]:
+    """Serious and critical findings of axe-core."""
     if not AXE.is_file():
         pytest.skip("axe-core is not installed (npm install --no-save axe-core)")
     page.execute_script(AXE.read_text(encoding="utf-8"))
