@@ -1,9 +1,12 @@
 """Imports point one way, as docs/architecture.md says, and a help text does not load torch."""
 
 import ast
+import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -27,7 +30,7 @@ ORDER = [
         "train_result",
     ),
     *("training_config", "models"),
-    *("solve", "fields", "data", "features", "kernels", "graph", "checkpoints", "metrics", "environment"),
+    *("solve", "solver", "fields", "data", "features", "kernels", "graph", "checkpoints", "metrics", "environment"),
     *("atomic_write", "documents", "docstrings", "errors", "printable", "checks", "typing", "_version"),
 ]
 WITHOUT_TORCH = [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS if name not in WITH_SETTINGS)]
@@ -61,6 +64,24 @@ def test_imports_point_one_way(path: Path) -> None:
 
 def test_graph_imports_typing_alone() -> None:
     assert imported(PACKAGE / "graph.py") <= {"typing"}
+
+
+def walks() -> list[list[str]]:
+    """The functions that the walks of docs/architecture.md go through."""
+    page = (PACKAGE.parent.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    _, first, second = page.partition("## The equation")[0].split("\nFrom `")
+    return [re.findall(r"^\d+\. `([\w.]+)", walk, flags=re.MULTILINE) for walk in (first, second)]
+
+
+@pytest.mark.parametrize("walk", walks(), ids=["command line", "model"])
+def test_walks_are_short_and_their_functions_exist(walk: list[str]) -> None:
+    assert 5 < len(walk) <= 10
+    for name in walk:
+        found = None
+        for place in ("kuramotognn", "kuramotognn.models", "kuramotognn.kernels"):
+            with suppress(ImportError, AttributeError):
+                found = found or resolve_name(f"{place}.{name}")
+        assert callable(found), name
 
 
 @pytest.mark.parametrize("arguments", WITHOUT_TORCH, ids=" ".join)

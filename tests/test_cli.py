@@ -31,7 +31,7 @@ def test_train_prints_settings_table_and_folder(
     assert main(["train", *QUICK]) == 0
     told = capsys.readouterr()
     assert "model.time=1.0" in told.err
-    for word in ("split", "validation", "test", "evals", "seconds", "mean ± std", "random-per-class"):
+    for word in ("split", "validation", "test", "evals", "seconds", "mean", "± std", "random-per-class"):
         assert word in told.out
     (folder,) = (tmp_path / "runs").iterdir()
     assert f"saved in runs/{folder.name}" in told.out
@@ -230,6 +230,32 @@ def test_models_without_a_flow_have_no_solver(capsys: pytest.CaptureFixture[str]
     assert "--solver" not in capsys.readouterr().out
     assert main(["train", "--model", "gcn", "--solver.steps", "3"]) == 2
     assert "gcn has no flow to integrate and takes no --solver.steps" in capsys.readouterr().err
+
+
+def test_inputs_are_looked_for_before_settings_are_printed(assert_refused: Refused) -> None:
+    assert_refused(["train", "--nodes", "gone.csv", "--edges", "edges.csv"], "gone.csv does not exist")
+
+
+def test_quiet_shows_no_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "loud.py").write_text(
+        "import warnings\nfrom kuramotognn import GCN\n\n\nclass Loud(GCN):\n"
+        "    def predict(self, x, graph):\n        warnings.warn('once upon a time')\n"
+        "        return super().predict(x, graph)\n"
+    )
+    settings = ["--model", f"{tmp_path}/loud.py:Loud", "--splits", "1", "--training.epochs", "1"]
+    assert main(["train", *settings, "--quiet", "--out", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_completion_can_be_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["--install-completion", "--shell", "bash"]) == 0
+    (script,) = tmp_path.glob(".local/share/bash-completion/completions/kuramotognn")
+    assert str(script) in capsys.readouterr().out.replace("\n", "")
+    assert subprocess.run(["bash", "-n", str(script)]).returncode == 0
+    assert "--nodes" in script.read_text()
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

@@ -8,7 +8,8 @@ from scipy.integrate import solve_ivp
 
 from kuramotognn import Dynamics, Graph, Solver, SolverError, integrate
 from kuramotognn.fields import CoupledDynamics, Couplings, DelayedDynamics, SecondOrderDynamics
-from kuramotognn.solve import ADAPTIVE, TABLEAUX, _DelayedEvaluations, _fixed_steps
+from kuramotognn.solve import _DelayedEvaluations, _fixed_steps
+from kuramotognn.solver import ADAPTIVE, TABLEAUX
 from tests.conftest import ring
 
 

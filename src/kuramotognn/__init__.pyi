@@ -55,8 +55,8 @@ from .models import ModelInfo as ModelInfo
 from .runs.exported import Pretrained as Pretrained
 from .runs.exported import load_pretrained as load_pretrained
 from .solve import Solution as Solution
-from .solve import Solver as Solver
 from .solve import integrate as integrate
+from .solver import Solver as Solver
 from .train_result import EpochMetrics as EpochMetrics
 from .train_result import TrainResult as TrainResult
 from .training import fit as fit

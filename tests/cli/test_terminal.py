@@ -1,5 +1,6 @@
 """What is printed when names and sizes are not what one expects, and how commands end."""
 
+import csv
 import json
 import os
 import signal
@@ -9,9 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kuramotognn.cli import main
-from kuramotognn.printable import printable
+from kuramotognn.printable import csv_cell, printable
 from tests.runs.test_own_graph import two_communities, write_csv
 
 ROOT = Path(__file__).parent.parent.parent
@@ -32,13 +35,23 @@ def test_text_is_escaped_and_cut(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
+@given(st.text(alphabet="=+-@'\t\r1e. a"))
+def test_a_cell_of_csv_is_a_number_or_text(text: str) -> None:
+    """Never a formula of a spreadsheet; removing one apostrophe gives the text back."""
+    cell = csv_cell(text)
+    if cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        float(cell)
+    assert cell.removeprefix("'") == text
+
+
 def test_names_from_files_are_never_read_as_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Classes, categories and folders that look like markup and terminal codes pass through every command."""
+    """Classes, categories and folders that look like markup, codes or formulas pass through every command."""
     data = two_communities()
     write_csv(data, tmp_path)
+    classes = [f"{HOSTILE} 0", f"{HOSTILE} 1", "=1+1"]
     nodes = (tmp_path / "nodes.csv").read_text().splitlines()
     rows = [
-        f"{line.rsplit(',', 1)[0]},{HOSTILE if i % 2 else 'odd'},{HOSTILE} {i % 3}" for i, line in enumerate(nodes[1:])
+        f"{line.rsplit(',', 1)[0]},{HOSTILE if i % 2 else 'odd'},{classes[i % 3]}" for i, line in enumerate(nodes[1:])
     ]
     (tmp_path / "nodes.csv").write_text("\n".join([nodes[0].replace(",y", ",[red]kind,y"), *rows]) + "\n")
     files = ["--nodes", str(tmp_path / "nodes.csv"), "--edges", str(tmp_path / "edges.csv"), "--label", "y"]
@@ -51,7 +64,8 @@ def test_names_from_files_are_never_read_as_markup(tmp_path: Path, capsys: pytes
     told = capsys.readouterr()
     assert "\x1b" not in told.out + told.err
     assert "[/red] run" in told.out
-    assert (tmp_path / "p.csv").read_text().count("\n") == 91
+    labels = [row["label"] for row in csv.DictReader((tmp_path / "p.csv").read_text().splitlines())]
+    assert (len(labels), set(labels)) == (90, {*classes[:2], "'=1+1"})
 
 
 def test_predict_names_the_model_and_keeps_what_is_there(
@@ -90,6 +104,7 @@ def test_a_model_that_predicts_one_class_is_named(uneven_run: Path, capsys: pyte
     told = capsys.readouterr().out
     assert "balanced" in told
     assert "AUC" in told
+    assert "…" not in told, "no number is cut off in a terminal of 80 columns"
     assert "100 % of the test nodes are predicted to be of one class" in told
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kuramotognn.cli import main
-from tests.browser import accessibility_violations, browser, console_messages, frames_per_second
+from tests.browser import assert_accessible, browser, console_messages, frames_per_second
 
 pytestmark = pytest.mark.slow
 
@@ -63,11 +63,7 @@ def test_the_page_is_drawn_without_error_and_fits(page: Path, tmp_path: Path, wi
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_page_is_accessible(page: Path, dark: bool) -> None:
-    with browser(dark=dark) as driver:
-        driver.get(page.as_uri())
-        for part in driver.find_elements("tag name", "summary"):
-            part.click()
-        assert accessibility_violations(driver) == []
+    assert_accessible(page, dark=dark)
 
 
 def test_slider_and_model_change_the_order_parameter(page: Path) -> None:

@@ -21,7 +21,7 @@ from kuramotognn.kernels.flow import operator, system
 from kuramotognn.kernels.flow.reference import kuramoto_per_edge
 from kuramotognn.kernels.layout import flow_layout, layout
 from kuramotognn.kernels.sparse.operator import product
-from kuramotognn.solve import TABLEAUX
+from kuramotognn.solver import TABLEAUX
 from tests.conftest import graphs, ring
 from tests.kernels.comparing import (
     CHANNELS,

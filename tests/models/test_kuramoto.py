@@ -1,6 +1,6 @@
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.nn import Sequential
 
 from kuramotognn import Graph, Kuramoto, KuramotoConv, KuramotoGNN, Solver
@@ -51,13 +51,6 @@ def test_equivariant_under_node_permutation(data: Data) -> None:
     logits = model(x, data.edge_index)
     permuted = model(x[permutation], position[data.edge_index])
     torch.testing.assert_close(permuted, logits[permutation], atol=1e-12, rtol=1e-12)
-
-
-def test_a_batch_is_its_graphs_one_by_one(model: KuramotoGNN) -> None:
-    graphs = [example(12, seed=1), example(7, seed=2)]
-    batch = Batch.from_data_list(graphs)
-    apart = torch.cat([model(graph.x, graph.edge_index) for graph in graphs])
-    torch.testing.assert_close(model(batch.x, batch.edge_index), apart)
 
 
 def test_isolated_nodes_turn_alone(model: KuramotoGNN) -> None:

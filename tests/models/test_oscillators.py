@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 
 from kuramotognn import (
     MODELS,
@@ -70,13 +70,6 @@ def test_sparse_features_give_the_same(model: ContinuousGNN) -> None:
     logits = model(data.x, data.edge_index)
     torch.testing.assert_close(model(data.x.to_sparse_coo(), data.edge_index), logits)
     torch.testing.assert_close(model(as_features(data.x.to_sparse_csr()), data.edge_index), logits)
-
-
-def test_a_batch_is_its_graphs_one_by_one(model: ContinuousGNN) -> None:
-    graphs = [example(12, seed=1), example(7, seed=2)]
-    batch = Batch.from_data_list(graphs)
-    apart = torch.cat([model(graph.x, graph.edge_index) for graph in graphs])
-    torch.testing.assert_close(model(batch.x, batch.edge_index), apart)
 
 
 def test_equivariant_under_node_permutation(model: ContinuousGNN) -> None:

@@ -17,7 +17,7 @@ from kuramotognn.reports.result_tables import experiment_result
 from kuramotognn.sweeps.catalogue import find_experiment
 from kuramotognn.sweeps.cells import Cell, load
 from kuramotognn.sweeps.records import Records
-from tests.browser import accessibility_violations, browser, console_messages
+from tests.browser import assert_accessible, browser, console_messages
 from tests.sweeps.invented import INVENTED, invent
 
 
@@ -281,7 +281,4 @@ def test_the_page_in_a_browser(page: Path, tmp_path: Path, width: int, dark: boo
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_page_is_accessible(page: Path, dark: bool) -> None:
-    with browser(dark=dark) as driver:
-        driver.get(page.as_uri())
-        driver.execute_script("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
-        assert accessibility_violations(driver) == []
+    assert_accessible(page, dark=dark)

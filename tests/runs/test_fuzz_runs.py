@@ -13,7 +13,7 @@ from kuramotognn.config.resolve import ConfigError
 from kuramotognn.sweeps.cells import load
 from tests.data.limits import limits
 from tests.data.test_fuzz import mutate
-from tests.runs.test_own_graph import SETTINGS, two_communities, write_csv
+from tests.runs.test_own_graph import train_two_communities
 from tests.sweeps.small_sweep import small_jobs
 
 FILES = ("config.toml", "split-0/result.json", "split-0/encoder.json", "split-0/model.safetensors")
@@ -21,10 +21,7 @@ FILES = ("config.toml", "split-0/result.json", "split-0/encoder.json", "split-0/
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    folder = tmp_path_factory.mktemp("fuzz")
-    files = write_csv(two_communities(), folder)
-    assert main(["train", *files, "--label", "y", *SETTINGS, "--out", str(folder / "run")]) == 0
-    return folder / "run", files
+    return train_two_communities(tmp_path_factory.mktemp("fuzz"))
 
 
 def mutations(good: bytes, seed: str, count: int) -> Iterator[bytes]:
@@ -33,18 +30,26 @@ def mutations(good: bytes, seed: str, count: int) -> Iterator[bytes]:
         yield mutate(good, rnd)
 
 
-def try_run(
-    name: str, run: tuple[Path, list[str]], folder: Path, capfd: pytest.CaptureFixture[str], count: int
+def counts(usual: int, many: int) -> pytest.MarkDecorator:
+    """How many mutations to try: few in every run of the tests, many in the slow one."""
+    return pytest.mark.parametrize("count", [usual, pytest.param(many, marks=pytest.mark.slow)])
+
+
+@counts(24, 500)
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.filterwarnings("ignore")
+def test_a_mutated_run_folder(
+    name: str, count: int, run: tuple[Path, list[str]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     source, files = run
-    shutil.copytree(source, folder / "run")
+    shutil.copytree(source, tmp_path / "run")
     commands = [
-        ["evaluate", str(folder / "run"), "--quiet"],
-        ["predict", str(folder / "run"), *files, "--out", str(folder / "p.csv"), "--overwrite", "--quiet"],
+        ["evaluate", str(tmp_path / "run"), "--quiet"],
+        ["predict", str(tmp_path / "run"), *files, "--out", str(tmp_path / "p.csv"), "--overwrite", "--quiet"],
     ]
     codes = []
     for content in mutations((source / name).read_bytes(), name, count):
-        (folder / "run" / name).write_bytes(content)
+        (tmp_path / "run" / name).write_bytes(content)
         with limits(10):
             codes.append(main(commands[len(codes) % 2]))
         told = capfd.readouterr().err
@@ -53,73 +58,45 @@ def try_run(
     assert 2 in codes, "too few mutations were errors"
 
 
-@pytest.mark.parametrize("name", FILES)
+@counts(30, 300)
 @pytest.mark.filterwarnings("ignore")
-def test_a_mutated_run_folder(
-    name: str, run: tuple[Path, list[str]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_mutated_settings(
+    count: int, run: tuple[Path, list[str]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    try_run(name, run, tmp_path, capfd, 24)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.filterwarnings("ignore")
-def test_many_mutated_run_folders(
-    name: str, run: tuple[Path, list[str]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    try_run(name, run, tmp_path, capfd, 500)
-
-
-def try_settings(run: tuple[Path, list[str]], folder: Path, capfd: pytest.CaptureFixture[str], count: int) -> None:
     good = b"""dataset = "cora"
 splits = 2
 [model]
 name = "gcn"
-layers = 2
+num_layers = 2
 [training]
 epochs = 3
 [data]
 scale = 2.0
 """
-    for content in mutations(good, "settings", count):
-        (folder / "c.toml").write_bytes(content)
+    not_empty = 0
+    for content in (good, *mutations(good, "settings", count)):
+        (tmp_path / "c.toml").write_bytes(content)
         with limits(10):
-            code = main(["train", "--config", str(folder / "c.toml"), "--out", str(run[0]), "--quiet"])
+            code = main(["train", "--config", str(tmp_path / "c.toml"), "--out", str(run[0]), "--quiet"])
         told = capfd.readouterr().err
         assert (code, told.count("\n")) == (2, 1), told  # At the latest because the folder is not empty.
+        not_empty += "not empty" in told
+        assert not_empty, "the settings are valid before they are mutated"
+    assert not_empty < count, "too few mutations were errors"
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_mutated_settings(run: tuple[Path, list[str]], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    try_settings(run, tmp_path, capfd, 30)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_many_mutated_settings(run: tuple[Path, list[str]], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    try_settings(run, tmp_path, capfd, 300)
-
-
-def try_records(folder: Path, count: int) -> None:
+@counts(30, 400)
+def test_mutated_records(count: int, tmp_path: Path) -> None:
     good = json.dumps(small_jobs(1)[0]._record() | {"result": {"protocol": "fraction", "test_accuracy": 0.5}}).encode()
-    (folder / "r.json").write_bytes(good)
-    load(folder / "r.json")
+    (tmp_path / "r.json").write_bytes(good)
+    load(tmp_path / "r.json")
     sentences = []
     for content in mutations(good, "records", count):
-        (folder / "r.json").write_bytes(content)
+        (tmp_path / "r.json").write_bytes(content)
         try:
             with limits(10):
-                load(folder / "r.json")
+                load(tmp_path / "r.json")
         except ConfigError as error:
             sentences.append(str(error))
     assert sentences
     assert not any("\n" in sentence for sentence in sentences)
-
-
-def test_mutated_records(tmp_path: Path) -> None:
-    try_records(tmp_path, 30)
-
-
-@pytest.mark.slow
-def test_many_mutated_records(tmp_path: Path) -> None:
-    try_records(tmp_path, 400)

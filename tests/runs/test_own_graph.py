@@ -41,12 +41,16 @@ def write_csv(data: Data, folder: Path, labels: bool = True) -> list[str]:
     return ["--nodes", str(folder / "nodes.csv"), "--edges", str(folder / "edges.csv")]
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    folder = tmp_path_factory.mktemp("own")
+def train_two_communities(folder: Path) -> tuple[Path, list[str]]:
+    """A run folder, and the flags that name its files."""
     files = write_csv(two_communities(), folder)
     assert main(["train", *files, "--label", "y", *SETTINGS, "--out", str(folder / "run")]) == 0
     return folder / "run", files
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    return train_two_communities(tmp_path_factory.mktemp("own"))
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:

@@ -182,6 +182,11 @@ def test_mistakes_get_one_sentence(assert_refused: Refused, arguments: list[str]
     assert_refused(["tune", *arguments, "--quiet"], sentence)
 
 
+def test_a_full_disk_stops_the_search_with_a_sentence(small_disk: Path) -> None:
+    with pytest.raises(OSError, match=r"^the search stopped: .*No space left.*; go on with --resume .*study$"):
+        start_study(quick_plan(trials=100), small_disk / "study")
+
+
 def test_a_full_folder_is_not_overwritten(study: Path) -> None:
     with pytest.raises(ConfigError, match="resume it with --resume"):
         start_study(quick_plan(), study)

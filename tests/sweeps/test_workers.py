@@ -16,6 +16,7 @@ from kuramotognn.config.resolve import ConfigError, resolve
 from kuramotognn.sweeps import workers
 from kuramotognn.sweeps.cells import Case, Cell, load, store
 from kuramotognn.sweeps.claims import Claims
+from kuramotognn.sweeps.worker_process import how_it_ended
 from kuramotognn.sweeps.workers import SweepObserver, run_cells
 from tests.sweeps.small_sweep import small_jobs
 
@@ -139,6 +140,21 @@ def test_a_job_that_kills_its_process_again_and_again_is_given_up(
     assert len(run_cells(small_jobs(1)[:1], tmp_path)) == 1, "the same command runs it again"
 
 
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("os.kill(os.getpid(), 15)", "SIGTERM"),
+        ("os.kill(os.getpid(), 9)", "SIGKILL; out of memory?"),
+        ("os._exit(3)", "exit code 3"),
+    ],
+)
+def test_how_a_process_ended_is_named(end: str, words: str) -> None:
+    process = multiprocessing.get_context("fork").Process(target=exec, args=(f"import os; {end}",))
+    process.start()
+    process.join()
+    assert how_it_ended(process) == words
+
+
 def test_what_the_machine_lacks_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listener = Listener()
     cells = [Cell(Case(resolve({"dataset": "citeseer", "model": {"hidden_channels": 4}}).config), 0)]
@@ -192,19 +208,11 @@ def test_a_claim_is_held_by_one_process_and_dropped_when_it_is_killed(tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == [".claims"]
 
 
-def test_a_full_disk_stops_with_a_sentence_and_loses_nothing(swept: Path, tmp_path: Path) -> None:
-    """A disk of 64 kB that fills up, where one can be had; results are then completed elsewhere."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(disk)], capture_output=True).returncode:
-        pytest.skip("a small disk cannot be mounted here")
-    try:
-        with pytest.raises(OSError, match=r"results cannot be kept in .*No space left.* results are there; make room"):
-            run_cells(small_jobs(10), disk)
-        kept = outcomes(disk)
-        assert not [path for path in disk.rglob(".*") if path.name != ".claims"], "nothing half-written"
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+def test_a_full_disk_stops_with_a_sentence_and_loses_nothing(swept: Path, small_disk: Path) -> None:
+    with pytest.raises(OSError, match=r"results cannot be kept in .*No space left.* results are there; make room"):
+        run_cells(small_jobs(10), small_disk)
+    kept = outcomes(small_disk)
+    assert not [path for path in small_disk.rglob(".*") if path.name != ".claims"], "nothing half-written"
     assert 0 < len(kept) < 20
     shared = outcomes(swept)
     assert {name: kept[name] for name in kept if name in shared} == {n: shared[n] for n in shared if n in kept}

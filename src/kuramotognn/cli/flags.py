@@ -23,7 +23,7 @@ def settings_flags(model: str) -> Any:
     from kuramotognn.config.model_settings import settings_class, takes_solver
     from kuramotognn.config.tree import Config, DataConfig
     from kuramotognn.models.lookup import find_model
-    from kuramotognn.solve import Solver
+    from kuramotognn.solver import Solver
     from kuramotognn.training_config import TrainingConfig
 
     def group(title: str, order: int) -> Group:

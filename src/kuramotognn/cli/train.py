@@ -188,22 +188,17 @@ def _run_table(run: RunResult) -> Table:
             str(split.evaluations),
             f"{split.seconds:.1f}",
         )
-    summary = run.summary()
-
-    def spread(name: str) -> str:
-        return f"{100 * summary[name]['mean']:.2f} ± {100 * summary[name]['std']:.2f}"
-
+    summary, seconds = run.summary(), sum(split.seconds for split in run.splits)
+    measures = [
+        summary[name] for name in ("validation_accuracy", "test_accuracy", *(f"test_{each}" for each in extra.values()))
+    ]
     table.add_section()
+    # Two rows, for a column of means with deviations would be too wide for a terminal of 80 columns.
+    evaluations = f"{summary['evaluations']['mean']:.0f}"
     table.add_row(
-        "mean ± std",
-        "",
-        spread("validation_accuracy"),
-        spread("test_accuracy"),
-        *(spread(f"test_{name}") for name in extra.values()),
-        f"{summary['evaluations']['mean']:.0f}",
-        f"{sum(split.seconds for split in run.splits):.1f}",
-        style="bold",
+        "mean", "", *(f"{100 * each['mean']:.2f}" for each in measures), evaluations, f"{seconds:.1f}", style="bold"
     )
+    table.add_row("± std", "", *(f"{100 * each['std']:.2f}" for each in measures), style="bold")
     return table
 
 

@@ -16,7 +16,7 @@ from torch import nn
 from kuramotognn.docstrings import argument_texts
 from kuramotognn.models.lookup import find_model
 from kuramotognn.models.registry import ModelInfo
-from kuramotognn.solve import Solver
+from kuramotognn.solver import Solver
 
 REQUIRED = inspect.Parameter.empty
 SIZES = {"hidden_channels": 64, "num_layers": 2}

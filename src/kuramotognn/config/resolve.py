@@ -20,7 +20,7 @@ from kuramotognn.data import OWN_GRAPH, dataset_name
 from kuramotognn.documents import read_document
 from kuramotognn.models.lookup import find_model
 from kuramotognn.models.registry import DEFAULT_MODEL
-from kuramotognn.solve import ADAPTIVE
+from kuramotognn.solver import ADAPTIVE
 
 DEEPEST = 8
 """Levels that a file of settings may have."""

@@ -44,7 +44,7 @@ from kuramotognn.features import Normalisation
 from kuramotognn.kernels import Backend
 from kuramotognn.models.lookup import find_model, model_name
 from kuramotognn.models.registry import DEFAULT_MODEL
-from kuramotognn.solve import ADAPTIVE, Solver
+from kuramotognn.solver import ADAPTIVE, Solver
 from kuramotognn.training_config import TrainingConfig
 from kuramotognn.typing import PositiveFloat
 

@@ -31,11 +31,10 @@ def to_page(dataset: NodeDataset, layout: Layout, recordings: Sequence[Recording
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "allow_nan": False, "separators": (",", ":")}
     script = "\n".join(_read(name) for name in SCRIPTS)
+    shown = {"dataset": dataset, "layout": layout, "recordings": recordings}
     return environment.from_string(_read("explore.html.j2")).render(
+        shown,
         data=page_data(dataset, layout, recordings),
-        dataset=dataset,
-        layout=layout,
-        recordings=recordings,
         labels=LABELS,
         accuracy=ACCURACY,
         version=__version__,

@@ -42,8 +42,6 @@ class Attention(Adjacency):
 
     Args:
         channels: width ``d`` of the states.
-        heads: number of heads ``H``.
-        width: total width of queries and keys, ``H · d_k``; ``channels`` unless given.
         score: :math:`s_{ij}`: ``"scaled-dot"``; ``"cosine"``, :math:`\cos(k_i, q_j)`; ``"pearson"``, the same of
             vectors without their mean; ``"exp-kernel"``, :math:`\sigma^2 \exp(-\lVert k_i - q_j \rVert^2 / 2 \ell^2)`,
             ``σ`` and ``ℓ`` learnt.
@@ -52,18 +50,20 @@ class Attention(Adjacency):
         normalise: ``"row"`` as above, or ``"column"``: the sum runs over the edges that leave :math:`j`, and rows do
             not sum to one.
         init: start the weights of queries and keys at random (``"uniform"``) or all at 1e-5 (``"constant"``).
+        heads: number of heads ``H``.
+        width: total width of queries and keys, ``H · d_k``; ``channels`` unless given.
     """
 
     def __init__(
         self,
         channels: int,
         *,
-        heads: int = 4,
-        width: int | None = None,
         score: Score = "scaled-dot",
         squash: Squash = "softmax",
         normalise: Normalise = "row",
         init: WeightInit = "uniform",
+        heads: int = 4,
+        width: int | None = None,
     ) -> None:
         super().__init__()
         check_choice("score", score, SCORES)

@@ -28,7 +28,8 @@ from kuramotognn.fields import (
 )
 from kuramotognn.graph import Graph, SparseAdjacency, as_graph
 from kuramotognn.models.explain import LAYER, explained_layer, masked_weight
-from kuramotognn.solve import EvaluationCounter, Solution, Solver, integrate
+from kuramotognn.solve import EvaluationCounter, Solution, integrate
+from kuramotognn.solver import Solver
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Index, Logits, Nodes, PositiveFloat, PositiveInt, Probability
 
 Edges: TypeAlias = EdgeIndex | SparseAdjacency | Graph

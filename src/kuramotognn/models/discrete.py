@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from itertools import pairwise
@@ -45,6 +46,15 @@ class DiscreteGNN(nn.Module, ABC):
         - **input:** features ``[N, F]`` dense or sparse, edge indices ``[2, E]``, edge weights ``[E]`` *(optional)*
         - **output:** logits ``[N, out_channels]``
     """
+
+    __signature__: ClassVar[inspect.Signature]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Show the sizes in the signatures of subclasses, which pass them on as ``*sizes``."""
+        super().__init_subclass__(**options)
+        sizes = list(inspect.signature(DiscreteGNN).parameters.values())[:4]
+        own = inspect.signature(cls.__init__).parameters.values()
+        cls.__signature__ = inspect.Signature([*sizes, *(each for each in own if each.kind >= each.KEYWORD_ONLY)])
 
     def __init__(
         self,
@@ -99,27 +109,15 @@ class ConvStack(DiscreteGNN):
     """Convolutions; between two of them normalisation, activation and dropout, as in PyG's ``BasicGNN``.
 
     Args:
-        in_channels: width ``F`` of the node features.
-        hidden_channels: width of the hidden states.
-        num_layers: number of convolutions, the depth.
-        out_channels: number of classes; ``hidden_channels`` unless given.
+        *sizes: ``in_channels, hidden_channels, num_layers, out_channels`` of :class:`DiscreteGNN`.
         conv_options: passed on to :meth:`make_conv`.
         **options: those of :class:`DiscreteGNN`.
     """
 
     activation: ClassVar[nn.Module] = nn.ReLU()
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: PositiveInt,
-        num_layers: PositiveInt,
-        out_channels: int | None = None,
-        *,
-        conv_options: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(in_channels, hidden_channels, num_layers, out_channels, **options)
+    def __init__(self, *sizes: Any, conv_options: Mapping[str, Any] | None = None, **options: Any) -> None:
+        super().__init__(*sizes, **options)
         widths = [self.in_channels, *[self.hidden_channels] * (self.num_layers - 1), self.out_channels]
         self.convs = nn.ModuleList(
             self.make_conv(before, after, last=number == self.num_layers - 1, **conv_options or {})
@@ -189,10 +187,7 @@ class GAT(ConvStack):
     edge weight multiplies the exponential inside the softmax.
 
     Args:
-        in_channels: width ``F`` of the node features.
-        hidden_channels: width of the hidden states.
-        num_layers: number of convolutions, the depth.
-        out_channels: number of classes; ``hidden_channels`` unless given.
+        *sizes: ``in_channels, hidden_channels, num_layers, out_channels`` of :class:`DiscreteGNN`.
         heads: attention heads; they divide the hidden channels.
         out_heads: attention heads of the last layer, averaged.
         attention_dropout: dropout on the attention.
@@ -203,11 +198,7 @@ class GAT(ConvStack):
 
     def __init__(
         self,
-        in_channels: int,
-        hidden_channels: PositiveInt,
-        num_layers: PositiveInt,
-        out_channels: int | None = None,
-        *,
+        *sizes: Any,
         heads: PositiveInt = 8,
         out_heads: PositiveInt = 1,
         attention_dropout: Probability = 0.5,
@@ -215,7 +206,7 @@ class GAT(ConvStack):
     ) -> None:
         check_dropout("attention_dropout", attention_dropout)
         conv_options = {"heads": heads, "out_heads": out_heads, "dropout": attention_dropout}
-        super().__init__(in_channels, hidden_channels, num_layers, out_channels, conv_options=conv_options, **options)
+        super().__init__(*sizes, conv_options=conv_options, **options)
 
     def make_conv(self, before: int, after: int, *, last: bool, **options: Any) -> nn.Module:
         """An attention layer."""
@@ -253,10 +244,7 @@ class GCNII(DiscreteGNN):
     the layers are ``torch_geometric.nn.GCN2Conv``.
 
     Args:
-        in_channels: width ``F`` of the node features.
-        hidden_channels: width of the hidden states.
-        num_layers: number of convolutions, the depth.
-        out_channels: number of classes; ``hidden_channels`` unless given.
+        *sizes: ``in_channels, hidden_channels, num_layers, out_channels`` of :class:`DiscreteGNN`.
         alpha: share of the initial state in every layer.
         theta: how much the first layers transform.
         init: initial weights of the layers: ``glorot`` as in PyG, or ``uniform`` within one over the root of the width
@@ -266,11 +254,7 @@ class GCNII(DiscreteGNN):
 
     def __init__(
         self,
-        in_channels: int,
-        hidden_channels: PositiveInt,
-        num_layers: PositiveInt,
-        out_channels: int | None = None,
-        *,
+        *sizes: Any,
         alpha: Probability = 0.1,
         theta: PositiveFloat = 0.5,
         init: LayerInit = "glorot",
@@ -278,7 +262,7 @@ class GCNII(DiscreteGNN):
     ) -> None:
         from kuramotognn.models.layers import GCN2Conv
 
-        super().__init__(in_channels, hidden_channels, num_layers, out_channels, **options)
+        super().__init__(*sizes, **options)
         check_positive("theta", theta)
         check_choice("init", init, ("glorot", "uniform"))
         if not 0 <= alpha < 1:

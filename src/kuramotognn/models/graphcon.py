@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from kuramotognn.checks import check_choice
 from kuramotognn.fields import Adjacency, DampedOscillators, Gradient, OscillatorSource, Residual
 from kuramotognn.models.continuous import AdjacencyName, ContinuousGNN
-from kuramotognn.solve import Solver
+from kuramotognn.solver import Solver
 from kuramotognn.typing import NonNegativeFloat, PositiveInt, Probability
 
 ActivationName: TypeAlias = Literal["relu", "tanh", "identity"]

@@ -12,7 +12,7 @@ from typing import Any
 from kuramotognn.config.resolve import ConfigError
 from kuramotognn.data import DATASETS, load_dataset
 from kuramotognn.data.raw_files import data_root
-from kuramotognn.solve import ADAPTIVE
+from kuramotognn.solver import ADAPTIVE
 from kuramotognn.sweeps.catalogue import Experiment, Place
 from kuramotognn.sweeps.cells import Case, Cell, load
 

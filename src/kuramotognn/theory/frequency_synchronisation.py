@@ -11,7 +11,8 @@ from kuramotognn.diagnostics import fit_decay, frequency_spread
 from kuramotognn.fields import RandomWalk
 from kuramotognn.graph import Graph
 from kuramotognn.plots.panels import Panel
-from kuramotognn.solve import Solver, integrate
+from kuramotognn.solve import integrate
+from kuramotognn.solver import Solver
 from kuramotognn.theory.statement import Check, Finding, Statement, line
 from kuramotognn.theory.systems import complete_graph, kuramoto, pair_graph, random_graph, undirected, uniform
 

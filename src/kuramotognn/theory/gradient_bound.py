@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from kuramotognn.plots.panels import Panel
-from kuramotognn.solve import Solver, integrate
+from kuramotognn.solve import integrate
+from kuramotognn.solver import Solver
 from kuramotognn.theory.statement import Check, Finding, Statement, line
 from kuramotognn.theory.systems import complete_graph, kuramoto, normal
 

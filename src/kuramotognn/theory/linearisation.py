@@ -11,7 +11,8 @@ from torch import Tensor
 from kuramotognn.fields import Dynamics, RandomWalk
 from kuramotognn.graph import Graph
 from kuramotognn.plots.panels import Panel
-from kuramotognn.solve import Solver, integrate
+from kuramotognn.solve import integrate
+from kuramotognn.solver import Solver
 from kuramotognn.theory.statement import Check, Finding, Statement, line, slope
 from kuramotognn.theory.systems import dense, kuramoto, random_graph, ring_graph, uniform
 

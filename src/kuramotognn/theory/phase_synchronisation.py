@@ -14,7 +14,8 @@ from kuramotognn.diagnostics import order_parameter, phase_energy
 from kuramotognn.graph import Graph
 from kuramotognn.kernels import row_normalise
 from kuramotognn.plots.panels import Panel
-from kuramotognn.solve import Solution, Solver, integrate
+from kuramotognn.solve import Solution, integrate
+from kuramotognn.solver import Solver
 from kuramotognn.theory.statement import Check, Finding, Statement, line
 from kuramotognn.theory.systems import (
     barbell_graph,

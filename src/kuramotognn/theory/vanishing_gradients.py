@@ -10,7 +10,8 @@ from kuramotognn.diagnostics import Decay, fit_decay
 from kuramotognn.graph import Graph
 from kuramotognn.kernels import row_normalise
 from kuramotognn.plots.panels import Panel
-from kuramotognn.solve import Solver, integrate
+from kuramotognn.solve import integrate
+from kuramotognn.solver import Solver
 from kuramotognn.theory.statement import Check, Finding, Statement, line, slope
 from kuramotognn.theory.systems import complete_graph, dense, kuramoto, normal, random_graph
 
