@@ -97,14 +97,17 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     papers = [f"p{k}" for k in range(60)]
     cites = [f"{papers[k]},{papers[(7 * k + 1) % 60]}" for k in range(60)]
-    topics = [f"{paper},{'ab'[k % 2]}" for k, paper in enumerate(papers)]
-    (folder / "papers.csv").write_text("\n".join(["paper_id,topic", *topics]))
-    (folder / "cites.csv").write_text("\n".join(["from,to", *cites, "n1,p1", "n2,p2"]))
-    (folder / "new.csv").write_text("paper_id\nn1\nn2\n")
+    topics = [f"{paper},{2000 + k},{'ab'[k % 2]}" for k, paper in enumerate(papers)]
+    (folder / "papers.csv").write_text("\n".join(["paper_id,year,topic", *topics]))
+    (folder / "cites.csv").write_text("\n".join(["from,to", *cites]))
+    (folder / "new.csv").write_text("paper_id,year\nn1,2003\nn2,2004\n")
+    (folder / "new_cites.csv").write_text("from,to\nn1,p1\nn2,p2\n")
     for name, rows in (("words", 60), ("new_words", 2)):
-        scipy.sparse.save_npz(folder / f"{name}.npz", scipy.sparse.csr_matrix(rng.integers(0, 2, (rows, 20)), dtype=float))
+        words = scipy.sparse.csr_matrix(rng.integers(0, 2, (rows, 20)).astype(float))
+        scipy.sparse.save_npz(folder / f"{name}.npz", words)
     ends = np.array([[k, (7 * k + 1) % 60] for k in range(60)])
-    masks = {f"{part}_masks": np.tile(np.arange(60) % 3 == k, (10, 1)) for k, part in enumerate(("train", "val", "test"))}
+    parts = ("train_masks", "val_masks", "test_masks")
+    masks = {name: np.tile(np.arange(60) % 3 == k, (10, 1)) for k, name in enumerate(parts)}
     ratings = {"node_features": rng.normal(size=(60, 8)), "node_labels": np.arange(60) % 2, "edges": ends}
     np.savez(folder / "amazon_ratings.npz", **ratings, **masks)
     nx.write_graphml(nx.karate_club_graph(), folder / "club.graphml")
@@ -121,7 +124,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("page"),
+    "page",
     [page for page in PAGES if any(is_run(line) for line in lines(page))],
     ids=lambda page: page.stem,
 )

@@ -16,8 +16,8 @@ INTRODUCTION = """\
 A model is chosen by one word, `kuramotognn train --model grand-l`, or by its constructor in Python. Its settings are
 the constructor's keywords: `--model.time 8` on the command line, `time = 8` in the table `[model]` of a file.
 `kuramotognn models NAME` prints what this page says about one model. [As written and as coded](as-coded.md) has the
-equation of every option that comes from the authors' codes, and the presets. [Your own equation](own-equation.md) is one
-class.
+equation of every option that comes from the authors' codes, and the presets.
+[Your own equation](own-equation.md) is one class.
 
 All models take the same inputs: dense or sparse features, weighted edges, batches of graphs, isolated nodes. In the
 equations `A` holds the couplings `a_ij` (attention; rows sum to one), `x(0)` is the encoder's output, `N` counts nodes,
