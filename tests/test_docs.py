@@ -4,7 +4,7 @@ import re
 import shlex
 import shutil
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,9 @@ NOT_RUN = {
     "jq": "not ours",
 }
 """How lines begin that no test runs, and why; they are parsed."""
-PYTHON_NOT_RUN = {"docs/experiments.md": "starts processes that import the script"}
+HALF_A_MINUTE = ("diagnostics", "explore", "simulator")
+"""Pages that `make test-slow` runs."""
+PYTHON_NOT_RUN = {"experiments": "starts processes that import the script"}
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -48,14 +50,22 @@ def lines(page: Path) -> Iterator[str]:
     for block in blocks(page, "sh"):
         for line in block.replace("\\\n", " ").splitlines():
             for part in re.split(r"&&|\|", line):
-                yield shlex.join(shlex.split(part, comments=True))
+                if words := shlex.split(part, comments=True):
+                    yield shlex.join(words)
 
 
-COMMANDS = [(page, line) for page in PAGES for line in lines(page) if line]
+PYTHON_PAGES = [page for page in PAGES if blocks(page, "python") and page.stem not in PYTHON_NOT_RUN]
+COMMANDS = [(page, line) for page in PAGES for line in lines(page)]
 
 
 def is_run(line: str) -> bool:
     return not line.startswith(tuple(NOT_RUN))
+
+
+def each(pages: Iterable[Path]) -> list[Any]:
+    """Parameters of a test, those that take long marked as slow."""
+    marks = {True: [pytest.mark.slow], False: []}
+    return [pytest.param(page, id=page.stem, marks=marks[page.stem in HALF_A_MINUTE]) for page in pages]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +121,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ratings = {"node_features": rng.normal(size=(60, 8)), "node_labels": np.arange(60) % 2, "edges": ends}
     np.savez(folder / "amazon_ratings.npz", **ratings, **masks)
     nx.write_graphml(nx.karate_club_graph(), folder / "club.graphml")
-    (folder / "edges.csv").write_text("\n".join(["from,to", *(f"{a},{b}" for a, b in ends)]))
+    (folder / "edges.csv").write_text("\n".join(["source,target", *(f"{a},{b}" for a, b in ends)]))
     (folder / "omega.txt").write_text("\n".join(str(value) for value in rng.normal(size=60)))
     (folder / "my_model.py").write_text("from torch_geometric.nn import GCN as MyGNN\n")
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("notebooks"))
@@ -123,11 +133,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if any(is_run(line) for line in lines(page))],
-    ids=lambda page: page.stem,
-)
+@pytest.mark.parametrize("page", each(page for page in PAGES if any(map(is_run, lines(page)))))
 def test_commands_run(page: Path, desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of the page; training takes two epochs, and no browser is opened."""
     work = tmp_path / "work"
@@ -142,15 +148,11 @@ def test_commands_run(page: Path, desk: Path, tmp_path: Path, monkeypatch: pytes
         assert main(shlex.split(line)[1:]) == 0, line
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.relative_to(ROOT).as_posix()
-)
+@pytest.mark.parametrize("page", each(PYTHON_PAGES))
 def test_python_blocks_run(page: Path, desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = tmp_path / "work"
     shutil.copytree(desk, work)
     monkeypatch.chdir(work)
-    if page.relative_to(ROOT).as_posix() in PYTHON_NOT_RUN:
-        return
     data = load_dataset("cora").largest_component().to_data()
     names: dict[str, Any] = {"__name__": "page", "data": data, "graph": nx.karate_club_graph()}
     names |= {"adjacency": scipy.sparse.eye(6, k=1).tocsr(), "x": torch.randn(6, 3), "y": torch.arange(6) % 2}
