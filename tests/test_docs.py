@@ -100,6 +100,13 @@ def two_epochs(resolve: Callable[..., Any]) -> Callable[..., Any]:
     return lambda flags, *rest: resolve({**flags, "training.epochs": 2, "training.patience": 2}, *rest)
 
 
+def karate_club() -> nx.Graph:
+    """Zachary's club with a feature: how many friends a member has."""
+    graph = nx.karate_club_graph()
+    nx.set_node_attributes(graph, dict(graph.degree), "friends")
+    return graph
+
+
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the pages name: a graph of one's own in several forms, runs, results, a model."""
@@ -120,7 +127,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     masks = {name: np.tile(np.arange(60) % 3 == k, (10, 1)) for k, name in enumerate(parts)}
     ratings = {"node_features": rng.normal(size=(60, 8)), "node_labels": np.arange(60) % 2, "edges": ends}
     np.savez(folder / "amazon_ratings.npz", **ratings, **masks)
-    nx.write_graphml(nx.karate_club_graph(), folder / "club.graphml")
+    nx.write_graphml(karate_club(), folder / "club.graphml")
     (folder / "edges.csv").write_text("\n".join(["source,target", *(f"{a},{b}" for a, b in ends)]))
     (folder / "omega.txt").write_text("\n".join(str(value) for value in rng.normal(size=60)))
     (folder / "my_model.py").write_text("from torch_geometric.nn import GCN as MyGNN\n")
@@ -154,7 +161,7 @@ def test_python_blocks_run(page: Path, desk: Path, tmp_path: Path, monkeypatch: 
     shutil.copytree(desk, work)
     monkeypatch.chdir(work)
     data = load_dataset("cora").largest_component().to_data()
-    names: dict[str, Any] = {"__name__": "page", "data": data, "graph": nx.karate_club_graph()}
+    names: dict[str, Any] = {"__name__": "page", "data": data, "graph": karate_club()}
     names |= {"adjacency": scipy.sparse.eye(6, k=1).tocsr(), "x": torch.randn(6, 3), "y": torch.arange(6) % 2}
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
