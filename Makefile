@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.ready
 READY := $(VENV)/.kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow lint format docs notebooks bench bench-simulate results pack-results results-table tune-all figures wheel release-check pretrained oversmoothing clean
+.PHONY: help train test test-notebooks test-slow lint format docs notebooks bench bench-simulate results pack-results results-table tune-all figures wheel release-check pretrained oversmoothing clean
 
 help: ## List the targets
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -31,6 +31,10 @@ test-slow: $(READY) ## Run the checks that take minutes; those in a browser need
 	$(BIN)/python -m pip install --quiet selenium==4.51.0
 	-npm install --silent --no-save --no-package-lock axe-core@4.14.0
 	$(BIN)/python -m pytest -m slow
+
+test-notebooks: $(READY) ## Run the notebooks of examples/ as scripts and compare the pairs; each must take less than 60 s
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" -n 2 tests/test_notebooks.py
 
 lint: $(READY) ## Check style and types
 	$(BIN)/ruff check .

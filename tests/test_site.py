@@ -9,7 +9,7 @@ import pytest
 from tests.browser import accessibility_violations, browser, console_messages
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("index", "get-started", "results", "reference/models", "tutorials/depth")
+PAGES = ("index", "get-started", "results", "reference/models", "tutorials/depth", "tutorials/own_csv", "pretrained")
 pytestmark = pytest.mark.slow
 
 
@@ -23,9 +23,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("name", PAGES)
-def test_page_opens_without_error_and_is_accessible(site: Path, tmp_path: Path, name: str) -> None:
-    with browser() as driver:
+def test_page_opens_without_error_and_is_accessible(site: Path, tmp_path: Path, name: str, dark: bool) -> None:
+    with browser(dark=dark) as driver:
         driver.get((site / f"{name}.html").as_uri())
         driver.save_screenshot(str(tmp_path / "page.png"))
         assert console_messages(driver) == []

@@ -20,7 +20,7 @@ DOCS, IMAGES = ROOT / "docs", ROOT / "docs" / "images"
 def main() -> None:
     smoothing = read("oversmoothing-cora.json")["models"]
     first = {name: Profile.from_dict(runs[0]) for name, runs in smoothing.items()}
-    draw(comparison_panels(first), IMAGES / "oversmoothing-cora.svg")
+    draw(comparison_panels(first), IMAGES / "untrained-cora.svg")
     fill(DOCS / "diagnostics.md", "table", smoothing_table(smoothing))
     statements = read("theory.json")["statements"]
     for statement in statements:

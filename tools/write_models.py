@@ -17,6 +17,7 @@ A model is chosen by one word, `kuramotognn train --model grand-l`, or by its co
 the constructor's keywords: `--model.time 8` on the command line, `time = 8` in the table `[model]` of a file.
 `kuramotognn models NAME` prints what this page says about one model. [As written and as coded](as-coded.md) has the
 equation of every option that comes from the authors' codes, and the presets.
+[Your own equation](own-equation.md) is one class.
 
 All models take the same inputs: dense or sparse features, weighted edges, batches of graphs, isolated nodes. In the
 equations `A` holds the couplings `a_ij` (attention; rows sum to one), `x(0)` is the encoder's output, `N` counts nodes,
@@ -30,37 +31,11 @@ only the encoded features of these nodes. It is therefore a model of one fixed g
 
 `python tools/write_models.py` writes this page from the registry.
 """
-OWN = """\
-## Add your own equation
-
-An equation of the Kuramoto family is one class. Its `forward` gets the natural frequencies, the couplings and the
-coupling strength, and returns a function `f(t, x)`:
-
-```python
-{example}```
-
-The flow, its gradients, the encoder and the decoder come with it. The parameters of the constructor, with their types,
-defaults and descriptions, are the settings. Use it in Python, `KuramotoGNN(1433, 64, 7, equation=SecondHarmonic(0.3))`,
-or from the command line without touching the package:
-
-```sh
-kuramotognn train --model examples/own_equation.py:SecondHarmonic --model.second 0.3
-```
-
-Any torch module works in the same way if it is called as `model(x, edge_index)` and its constructor takes
-`in_channels`, `out_channels` and typed parameters. A package adds models by entry points in the group
-`kuramotognn.models`. For a model of this library, add the class, a line in `models/registry.py` and its facts in
-`models/models.toml`.
-
-A model file is a program: only use files that you trust.
-"""
 
 
 def page() -> str:
     """The whole page."""
-    example = (ROOT / "examples" / "own_equation.py").read_text(encoding="utf-8")
-    own = OWN.format(example=example)
-    return "\n".join([INTRODUCTION, _overview(), own, *(_section(info) for info in MODELS.values())])
+    return "\n".join([INTRODUCTION, _overview(), *(_section(info) for info in MODELS.values())])
 
 
 def _overview() -> str:

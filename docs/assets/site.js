@@ -7,7 +7,7 @@ renderMathInElement(document.body, {
 });
 document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
 const reachable = () => {
-  for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .arithmatex, .md-typeset pre > code")) {
+  for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .arithmatex, .md-typeset pre, .md-typeset pre > code")) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   }
 };

@@ -266,7 +266,9 @@ def test_the_page_in_a_browser(page: Path, tmp_path: Path, width: int, dark: boo
     with browser(width, 3000, dark=dark) as driver:
         driver.get(page.as_uri())
         driver.save_screenshot(str(tmp_path / "page.png"))
-        assert driver.execute_script(DRAWN) == [True] * 11
+        drawn = driver.execute_script(DRAWN)
+        assert len(drawn) > 6
+        assert all(drawn)
         found = driver.execute_script(SORTED)
         assert len(set(found["down"])) > 3
         assert found["down"] == sorted(found["down"], reverse=True)

@@ -59,6 +59,7 @@ def test_no_test_accuracy_is_recorded_anywhere(study: Path) -> None:
 def test_test_labels_do_not_change_what_is_found(tmp_path: Path) -> None:
     """Own graphs that differ in the labels of test nodes alone, every option of training on."""
     options = {"clip_norm": 1.0, "select_time": True, "time_reach": 2.0, "label_smoothing": 0.1, "schedule": "cosine"}
+    options |= {"consistency": 1.0, "affine_weight_decay": 0.01}
     found = []
     for shift in (0, 1):
         rng, folder = np.random.default_rng(0), tmp_path / str(shift)

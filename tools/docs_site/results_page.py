@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tools.write_results import drawings, results, shown
 
 from kuramotognn.reports.commands import experiment_command
-from kuramotognn.reports.report import interval, markdown_pictures, markdown_table, ours, theirs, verdict
+from kuramotognn.reports.report import interval, markdown_pictures, markdown_table, ours, stale_notice, theirs, verdict
 from kuramotognn.reports.result_tables import Entry, ExperimentResult, Grid, compact, turned
 
 COLUMNS = ("ours", "95 % interval", "paper", "ours − paper", "splits")
@@ -33,7 +33,8 @@ def _section(result: ExperimentResult) -> str:
     experiment = result.experiment
     pictures = [(caption, f"images/{name}") for caption, (name, _) in drawings(result).items()]
     about = " ".join(experiment.about.split())
-    lines = [f"## {experiment.title}", "", about, "", *markdown_pictures(experiment, pictures)]
+    lines = [f"## {experiment.title}", "", *stale_notice(result), about, ""]
+    lines += markdown_pictures(experiment, pictures)
     for grid in (compact(grid) for grid in result.grids if any(entry.summary for entry in grid.entries)):
         lines += [f"### {grid.heading}", ""] if grid.heading else []
         lines += _beside_the_paper(grid) if grid.has_paper else markdown_table(grid)

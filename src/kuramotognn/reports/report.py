@@ -117,7 +117,7 @@ def verdict(entry: Entry) -> str:
 def to_markdown(result: ExperimentResult, pictures: Sequence[tuple[str, str]] = ()) -> str:
     """All tables of an experiment, after pictures of given captions and addresses."""
     experiment = result.experiment
-    lines = [f"## {experiment.title}", "", *_stale(result), _flat(experiment.about), ""]
+    lines = [f"## {experiment.title}", "", *stale_notice(result), _flat(experiment.about), ""]
     lines += markdown_pictures(experiment, pictures)
     for grid in (grid for grid in result.grids if not grid.empty):
         if grid.heading:
@@ -174,7 +174,7 @@ def ranks_legend(grid: Grid) -> str:
 def front_page(result: ExperimentResult, pictures: Sequence[tuple[str, str]] = ()) -> str:
     """What there is of an experiment, without columns and rows that are empty, for the front page."""
     experiment = result.experiment
-    lines = [f"**{experiment.title}.** {_flat(experiment.about)}", "", *_stale(result)]
+    lines = [f"**{experiment.title}.** {_flat(experiment.about)}", "", *stale_notice(result)]
     lines += markdown_pictures(experiment, pictures)
     for grid in (compact(grid) for grid in result.grids if not grid.empty):
         lines += [*markdown_table(grid), "", f"Protocol {experiment.protocol}; {grid.coverage}. {legend(grid)}", ""]
@@ -273,7 +273,8 @@ def _markdown_cell(entry: Entry) -> str:
     return f"{ours(entry)} ({paper}{'; ' if against else ''}{against})"
 
 
-def _stale(result: ExperimentResult) -> list[str]:
+def stale_notice(result: ExperimentResult) -> list[str]:
+    """The lines that mark tables of older code; none for others."""
     return [f"**{STALE}**", ""] if result.all_stale else []
 
 
