@@ -129,6 +129,11 @@ def normalise_features(x: Features, how: Normalisation) -> Features:
     return SparseFeatures(x.pattern, x.values / x.pattern.of_row(length))
 
 
+def select_rows(x: Features, nodes: Index) -> Features:
+    """The features of some nodes."""
+    return x.rows(nodes) if isinstance(x, SparseFeatures) else x[nodes]
+
+
 def stack_rows(first: Features, second: Features) -> Features:
     """The features of some nodes, then those of others; sparse if either is."""
     if isinstance(first, Tensor) and isinstance(second, Tensor):

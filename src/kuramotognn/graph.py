@@ -180,6 +180,23 @@ class Graph:
         weight = torch.cat([self.weight, self.weight.new_ones(loops.numel())])
         return Graph.from_edge_index(edges, self.num_nodes, weight)
 
+    def subgraph(self, nodes: Index) -> Graph:
+        """The graph on some nodes, renumbered from 0, with the edges between them; takes time of their edges alone.
+
+        Args:
+            nodes: different nodes in ascending order.
+        """
+        pattern, count = self.pattern, nodes.numel()
+        position = torch.full((self.num_nodes,), -1, device=nodes.device)
+        position[nodes] = torch.arange(count, device=nodes.device)
+        first, size = pattern.rowptr[nodes], pattern.rowptr[nodes + 1] - pattern.rowptr[nodes]
+        row = torch.repeat_interleave(torch.arange(count, device=nodes.device), size)
+        entry = torch.arange(row.numel(), device=nodes.device) + (first - size.cumsum(0) + size)[row]
+        col = position[pattern.col[entry]]
+        kept = col >= 0
+        # Rows and columns keep their order, so that nothing needs to be sorted.
+        return Graph(Pattern.from_sorted(row[kept], col[kept], count, count), self.weight[entry[kept]])
+
     def to(self, target: torch.device | str | torch.dtype) -> Graph:
         """On a device, or with weights of a floating-point type; the graph itself where nothing changes."""
         if isinstance(target, torch.dtype):

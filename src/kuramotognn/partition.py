@@ -16,6 +16,7 @@ from kuramotognn.data.raw_files import data_root
 from kuramotognn.graph import Pattern
 from kuramotognn.typing import Index
 
+NEEDS_METIS = "parts of a graph need METIS: pip install 'kuramotognn[scale]'"
 FORMAT = "metis-1"
 """Part of the name under which parts are kept; changed when the same graph gives other parts."""
 
@@ -67,7 +68,7 @@ def _metis(pattern: Pattern, parts: int) -> np.ndarray[tuple[int], np.dtype[np.i
     try:
         import pymetis
     except ImportError as error:
-        raise ValueError("parts of a graph need METIS: pip install 'kuramotognn[scale]'") from error
+        raise ValueError(NEEDS_METIS) from error
     size = pattern.num_rows
     rowptr, col = pattern.rowptr.cpu().numpy(), pattern.col.cpu().numpy()
     directed = csr_matrix((np.ones(col.size, dtype=np.int8), col, rowptr), shape=(size, size))

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from kuramotognn.data.errors import DataError
-from kuramotognn.features import Features, SparseFeatures
+from kuramotognn.features import Features, SparseFeatures, select_rows
 from kuramotognn.typing import Index, Nodes
 
 SPARSE_ABOVE = 64
@@ -134,11 +134,6 @@ class ColumnEncoder(BaseModel):
             raise DataError(
                 f"the model was trained with {trained} features from a matrix, got {found}; pass them with --features"
             )
-
-
-def select_rows(x: Features, nodes: Index) -> Features:
-    """The features of some nodes."""
-    return x.rows(nodes) if isinstance(x, SparseFeatures) else x[nodes]
 
 
 def _one_hot(codes: Index, width: int) -> Features:

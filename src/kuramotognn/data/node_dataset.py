@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from kuramotognn.data.columns import Columns, select_rows
+from kuramotognn.data.columns import Columns
 from kuramotognn.data.splits import Split
-from kuramotognn.features import Features, SparseFeatures
+from kuramotognn.features import Features, SparseFeatures, select_rows
 from kuramotognn.graph import largest_component
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Index, Labels
 

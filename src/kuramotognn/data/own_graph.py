@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from kuramotognn.data.columns import ColumnEncoder, select_rows
+from kuramotognn.data.columns import ColumnEncoder
 from kuramotognn.data.edge_tables import join_edges
 from kuramotognn.data.errors import DataError
 from kuramotognn.data.graph_files import GraphFiles
@@ -21,7 +21,7 @@ from kuramotognn.data.node_dataset import NodeDataset
 from kuramotognn.data.node_tables import column_split, mask_splits, read_columns, read_ids
 from kuramotognn.data.splits import Split
 from kuramotognn.data.table_files import Table
-from kuramotognn.features import Features, stack_rows
+from kuramotognn.features import Features, select_rows, stack_rows
 from kuramotognn.typing import Labels
 
 
