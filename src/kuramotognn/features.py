@@ -61,12 +61,9 @@ class SparseFeatures:
 
     def rows(self, index: Index) -> SparseFeatures:
         """The features of some nodes, in the order of ``index``."""
-        matrix = torch.sparse_coo_tensor(
-            torch.stack([self.pattern.row, self.pattern.col]), self.values, self.shape, check_invariants=True
-        ).index_select(0, index)
-        matrix = matrix.coalesce()
-        row, col = matrix.indices()
-        return SparseFeatures.from_coo(row, col, matrix.values(), (index.numel(), self.shape[1]))
+        row, entry = self.pattern.entries_of(index)
+        pattern = Pattern.from_sorted(row, self.pattern.col[entry], index.numel(), self.shape[1])
+        return SparseFeatures(pattern, self.values[entry])
 
 
 Features: TypeAlias = Tensor | SparseFeatures

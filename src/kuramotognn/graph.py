@@ -89,6 +89,13 @@ class Pattern:
         sums = values.new_zeros(self.num_rows, *values.shape[1:])
         return sums.index_add(0, self.row, values)
 
+    def entries_of(self, rows: Index) -> tuple[Index, Index]:
+        """The entries of some rows, in the order of ``rows``: the place of each one's row in it, and the entry."""
+        first, size = self.rowptr[rows], self.rowptr[rows + 1] - self.rowptr[rows]
+        place = torch.repeat_interleave(torch.arange(rows.numel(), device=rows.device), size)
+        before = size.cumsum(0) - size
+        return place, torch.arange(place.numel(), device=rows.device) + (first - before)[place]
+
     def to(self, device: torch.device | str) -> Pattern:
         """A copy on ``device`` (the pattern itself when it is there already)."""
         if self.row.device == torch.device(device):
@@ -189,9 +196,7 @@ class Graph:
         pattern, count = self.pattern, nodes.numel()
         position = torch.full((self.num_nodes,), -1, device=nodes.device)
         position[nodes] = torch.arange(count, device=nodes.device)
-        first, size = pattern.rowptr[nodes], pattern.rowptr[nodes + 1] - pattern.rowptr[nodes]
-        row = torch.repeat_interleave(torch.arange(count, device=nodes.device), size)
-        entry = torch.arange(row.numel(), device=nodes.device) + (first - size.cumsum(0) + size)[row]
+        row, entry = pattern.entries_of(nodes)
         col = position[pattern.col[entry]]
         kept = col >= 0
         # Rows and columns keep their order, so that nothing needs to be sorted.
