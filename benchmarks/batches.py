@@ -21,6 +21,7 @@ from kuramotognn.runs.task import Task
 
 RESULTS = Path(__file__).parent / "results"
 DATASETS = ("pubmed", "photo", "computers")
+ROUNDS = (("kuramotognn", ("none", "clusters")), ("gcn", ("none", "clusters")), ("kuramotognn", ("nodes",)))
 MODELS = {"kuramotognn": ("none", "clusters", "nodes"), "gcn": ("none", "clusters")}
 SPLITS = range(1000, 1005)
 SETTINGS = {"training.epochs": 200, "training.patience": 50, "training.parts": 50, "training.parts_per_batch": 10}
@@ -81,7 +82,7 @@ def _scores(cells: dict[str, Any], dataset: str, model: str, batch: str) -> list
 def main(datasets: list[str]) -> None:
     """Measure what is missing and write both files after each cell."""
     path = RESULTS / "batches.json"
-    for model, kinds in MODELS.items():
+    for model, kinds in ROUNDS:
         for dataset in datasets or DATASETS:
             for split in SPLITS:
                 for batch in kinds:
