@@ -66,6 +66,7 @@ def test_files_without_a_matrix_of_numbers_are_refused(tmp_path: Path) -> None:
         "wrong.parquet": "cannot be read",
         "pipe.npy": "not a regular file",
         "absent.npy": "does not exist",
+        "x.csv": "must end with .npy",
     }
     for name, sentence in sentences.items():
         with pytest.raises(DataError, match=sentence) as caught:

@@ -26,18 +26,24 @@ ROWS_AT_ONCE = 1 << 16
 """Rows of a Parquet file that are read to take some of them."""
 
 
-def open_features(path: Path) -> MappedFeatures:
-    """The matrix in a file, one row a node; nothing but its shape is read now.
+def open_features(path: Path | str) -> MappedFeatures:
+    """A feature matrix that stays on disk, one row a node; nothing but its shape is read now.
+
+    Args:
+        path: a file that ends with npy, safetensors (one matrix in it) or parquet (all columns are numbers).
 
     Raises:
         DataError: there is no such file, or it holds no matrix of numbers.
     """
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in MAPPED:
+        raise DataError(f"{path} cannot be read from disk: its name must end with {', '.join(MAPPED)}")
     try:
         check_regular(path)
     except (OSError, ValueError) as error:
         what = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
         raise DataError(f"{path} {what}") from error
-    kind = path.suffix.lower()
     with as_data_error(path, f"a feature matrix ({kind[1:]})"):
         return MappedFeatures(MAPPED[kind](path))
 
