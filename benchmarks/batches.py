@@ -42,9 +42,9 @@ def table(cells: dict[str, Any]) -> str:
     lines = [
         "# Batches of parts beside the whole graph",
         "",
-        "Validation accuracy in %, mean over tuning splits from 1000 on (`random-per-class`), default settings, one seed, at "
-        "most 200 epochs with patience 100. A batch has 10 of 50 parts: five steps an epoch instead of one. *difference* is "
-        "batches minus whole graph on the same splits, mean ± standard error.",
+        "Validation accuracy in %, mean over tuning splits from 1000 on (`random-per-class`), default settings, one "
+        "seed, at most 200 epochs with patience 100. A batch has 10 of 50 parts: five steps an epoch instead of one. "
+        "*difference* is batches minus whole graph on the same splits, mean ± standard error.",
         "",
         "| data set | model | batches | splits | whole graph | batches | difference |",
         "|---|---|---|---|---|---|---|",
