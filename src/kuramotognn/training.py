@@ -60,7 +60,7 @@ def fit(
         model: one of this library, or any that is called as ``model(x, edge_index)`` or, where its signature has it,
             with ``edge_weight``. A method ``set_training_nodes`` of one of its modules is called with the split's
             training nodes.
-        x: ``[N, F]`` features, sparse or dense; made sparse when nearly empty and the model takes sparse features.
+        x: ``[N, F]`` features, sparse, dense or on disk; made sparse when nearly empty and the model takes sparse ones.
         edges: a graph, or PyG's ``edge_index``.
         y: ``[N]`` classes.
         split: the nodes to train, select and test on.

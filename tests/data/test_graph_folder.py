@@ -89,6 +89,8 @@ def test_a_public_data_set_with_sparse_features(tmp_path: Path) -> None:
     assert (summary.nodes, sum(summary.classes.values())) == (cora.num_nodes, cora.num_nodes)
     assert found.graph is not None
     assert found.graph.with_self_loops() is found.graph
+    found.graph.weight[0] = 5.0
+    assert np.load(tmp_path / "cora" / "weight.npy")[0] == 1.0, "what is changed in memory does not reach the file"
 
 
 def test_commands_take_a_folder_as_they_take_files(

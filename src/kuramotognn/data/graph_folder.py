@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -222,15 +221,15 @@ def read_folder(folder: Path) -> tuple[NodeDataset, GraphSummary]:
     labels = _read(folder, "labels", np.int64, (n,))
     _check_range(folder, "labels", labels, -1, len(facts.classes))
     pattern = _read_pattern(folder, "graph", n, n, facts.edges)
-    weight = _tensor(_read(folder, "weight", np.float32, (facts.edges,)))
+    weight = torch.from_numpy(_read(folder, "weight", np.float32, (facts.edges,)))
     columns = _read_columns(folder, facts)
     splits = _read(folder, "splits", np.int8, (facts.splits, n))
     dataset = NodeDataset(
         name=facts.name,
         x=ColumnEncoder.fit(columns, torch.arange(n), standardise=False).apply(columns),
-        edge_index=_tensor(_read(folder, "graph-entries", np.int64, (2, facts.edges))),
+        edge_index=torch.from_numpy(_read(folder, "graph-entries", np.int64, (2, facts.edges))),
         edge_weight=weight if facts.weighted else None,
-        y=_tensor(labels),
+        y=torch.from_numpy(labels),
         class_names=facts.classes,
         node_ids=RowNumbers(n) if facts.numbered else _read_ids(folder, n),
         given_splits=tuple(
@@ -250,12 +249,12 @@ def read_folder(folder: Path) -> tuple[NodeDataset, GraphSummary]:
 
 def _read_columns(folder: Path, facts: FolderFacts) -> Columns:
     n = facts.nodes
-    numbers = _tensor(_read(folder, "numbers", np.float64, (n, len(facts.numbers))))
+    numbers = torch.from_numpy(_read(folder, "numbers", np.float64, (n, len(facts.numbers))))
     codes = _read(folder, "categories", np.int64, (len(facts.categories), n))
     categories = {}
     for row, (name, values) in zip(codes, facts.categories.items(), strict=True):
         _check_range(folder, "categories", row, -1, len(values))
-        categories[name] = Category(_tensor(row), values)
+        categories[name] = Category(torch.from_numpy(row), values)
     return Columns(numbers, facts.numbers, categories, _read_features(folder, facts))
 
 
@@ -264,7 +263,7 @@ def _read_features(folder: Path, facts: FolderFacts) -> Features | None:
         return MappedFeatures(ArrayRows(_read(folder, "features", np.float32, (facts.nodes, facts.width))))
     if facts.matrix == "none":
         return None
-    values = _tensor(_read(folder, "features-values", np.float32, (facts.entries,)))
+    values = torch.from_numpy(_read(folder, "features-values", np.float32, (facts.entries,)))
     return SparseFeatures(_read_pattern(folder, "features", facts.nodes, facts.width, facts.entries), values)
 
 
@@ -282,14 +281,22 @@ def _read_pattern(folder: Path, name: str, num_rows: int, num_cols: int, entries
         _read_pointers(folder, f"{name}-{part}", count, entries)
         for part, count in (("rowptr", num_rows), ("transposed-rowptr", num_cols))
     )
-    return Pattern(num_rows, num_cols, rowptr, _tensor(row), _tensor(col), transposed, _tensor(transpose))
+    return Pattern(
+        num_rows,
+        num_cols,
+        rowptr,
+        torch.from_numpy(row),
+        torch.from_numpy(col),
+        transposed,
+        torch.from_numpy(transpose),
+    )
 
 
 def _read_pointers(folder: Path, name: str, count: int, entries: int) -> Tensor:
     pointers = _read(folder, name, np.int64, (count + 1,))
     if pointers[0] != 0 or pointers[-1] != entries or (np.diff(pointers) < 0).any():
         raise DataError(f"{folder / name}.npy is damaged: its pointers are not ascending; convert the graph again")
-    return _tensor(pointers)
+    return torch.from_numpy(pointers)
 
 
 def _read(folder: Path, name: str, kind: Any, shape: Iterable[int]) -> npt.NDArray[Any]:
@@ -298,7 +305,8 @@ def _read(folder: Path, name: str, kind: Any, shape: Iterable[int]) -> npt.NDArr
         raise DataError(f"{path.name} is missing from {folder}; convert the graph again")
     if not np.prod(expected):
         return np.empty(expected, kind)  # An empty array cannot be mapped.
-    array = map_array(path)
+    # A tensor cannot say that it is read-only: writing to it must not end the process, nor reach the file.
+    array = map_array(path, "c" if name != "features" else "r")
     if array.shape != expected or array.dtype != kind:
         raise DataError(
             f"{path} holds {array.dtype} {list(array.shape)}, but {FACTS} says {np.dtype(kind)} {list(expected)}; "
@@ -318,9 +326,3 @@ def _read_ids(folder: Path, count: int) -> list[str]:
     if len(ids) != count:
         raise DataError(f"{folder / IDS} has {len(ids)} ids for {count} nodes; convert the graph again")
     return ids
-
-
-def _tensor(array: npt.NDArray[Any]) -> Tensor:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # Nothing here is written to.
-        return torch.from_numpy(array)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -48,10 +48,10 @@ def open_features(path: Path | str) -> MappedFeatures:
         return MappedFeatures(MAPPED[kind](path))
 
 
-def map_array(path: Path) -> npt.NDArray[Any]:
-    """The array of an npy file, mapped into memory and not to be written to."""
+def map_array(path: Path, mode: Literal["r", "c"] = "r") -> npt.NDArray[Any]:
+    """The array of an npy file, mapped into memory: read-only, or with mode ``c`` so that changes stay in memory."""
     with as_data_error(path, "npy"):
-        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: npt.NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
         return array
 
 
