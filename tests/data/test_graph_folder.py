@@ -1,7 +1,6 @@
 """Graph folders: what is read from one is what was converted, and a damaged one is refused."""
 
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -184,6 +183,8 @@ ALLOWED = 768 << 20
 
 
 def limited(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    import resource  # There is none on Windows.
+
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (ALLOWED, ALLOWED))
 
@@ -192,6 +193,7 @@ def limited(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce RLIMIT_DATA")
 def test_features_of_twice_the_allowed_memory_train(tmp_path: Path) -> None:
     nodes = 100_000
     width = 2 * ALLOWED // 4 // nodes + 1
