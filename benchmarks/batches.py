@@ -26,9 +26,10 @@ MODELS = {"kuramotognn": ("none", "clusters", "nodes"), "gcn": ("none", "cluster
 SPLITS = range(1000, 1005)
 SETTINGS = {"training.parts": 50, "training.parts_per_batch": 10}
 TARGET = 0.7
-KNOWN = """Five splits are few: on photo the limit lies within one standard error of the mean. A first run with patience 50
-was stopped after two or three splits (pubmed -0.8, photo -0.6) and replaced by this one with the default patience of 100,
-so the choice of patience is not independent of these splits. 10 of 50 parts was set before any run and kept.
+KNOWN = """Five splits are few: on photo the limit lies within one standard error of the mean. A first run with
+patience 50 was stopped after two or three splits (pubmed -0.8, photo -0.6) and replaced by this one with the default
+patience of 100, so the choice of patience is not independent of these splits. 10 of 50 parts was set before any run and
+kept.
 """
 WORDS = {"clusters": "clusters (METIS)", "nodes": "random nodes"}
 
