@@ -2,7 +2,8 @@ import kuramotognn
 
 PUBLIC = """
     load_dataset read_nodes_edges read_graphml from_networkx from_scipy from_data NodeDataset DataError
-    random_per_class fraction k_fold Split normalise_features SparseFeatures largest_component
+    random_per_class fraction k_fold Split normalise_features SparseFeatures MappedFeatures open_features
+    largest_component
     Graph set_backend use_backend backend_in_use Field Dynamics CoupledDynamics Couplings Equation PhaseField
     Attention RandomWalk SymmetricWalk SignedAttention Kuramoto ResidualKuramoto SecondOrderKuramoto Sakaguchi
     DelayedKuramoto AdaptiveKuramoto DampedOscillators Diffusion Solver integrate Solution SolverError

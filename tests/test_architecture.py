@@ -29,8 +29,21 @@ ORDER = [
         "training",
         "train_result",
     ),
-    *("training_config", "models"),
-    *("solve", "solver", "fields", "data", "features", "kernels", "graph", "checkpoints", "metrics", "environment"),
+    *("batches", "training_config", "models"),
+    *(
+        "solve",
+        "solver",
+        "fields",
+        "partition",
+        "data",
+        "features",
+        "mapped_features",
+        "kernels",
+        "graph",
+        "checkpoints",
+        "metrics",
+        "environment",
+    ),
     *("atomic_write", "documents", "docstrings", "errors", "printable", "checks", "typing", "_version"),
 ]
 WITHOUT_TORCH = [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS if name not in WITH_SETTINGS)]

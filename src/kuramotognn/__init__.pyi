@@ -8,6 +8,7 @@ from .data import from_networkx as from_networkx
 from .data import from_scipy as from_scipy
 from .data import k_fold as k_fold
 from .data import load_dataset as load_dataset
+from .data import open_features as open_features
 from .data import random_per_class as random_per_class
 from .data import read_graphml as read_graphml
 from .data import read_nodes_edges as read_nodes_edges
@@ -41,6 +42,7 @@ from .graph import largest_component as largest_component
 from .kernels import backend_in_use as backend_in_use
 from .kernels import set_backend as set_backend
 from .kernels import use_backend as use_backend
+from .mapped_features import MappedFeatures as MappedFeatures
 from .models import GAT as GAT
 from .models import GCN as GCN
 from .models import GCNII as GCNII

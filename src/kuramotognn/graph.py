@@ -89,6 +89,13 @@ class Pattern:
         sums = values.new_zeros(self.num_rows, *values.shape[1:])
         return sums.index_add(0, self.row, values)
 
+    def entries_of(self, rows: Index) -> tuple[Index, Index]:
+        """The entries of some rows, in the order of ``rows``: the place of each one's row in it, and the entry."""
+        first, size = self.rowptr[rows], self.rowptr[rows + 1] - self.rowptr[rows]
+        place = torch.repeat_interleave(torch.arange(rows.numel(), device=rows.device), size)
+        before = size.cumsum(0) - size
+        return place, torch.arange(place.numel(), device=rows.device) + (first - before)[place]
+
     def to(self, device: torch.device | str) -> Pattern:
         """A copy on ``device`` (the pattern itself when it is there already)."""
         if self.row.device == torch.device(device):
@@ -179,6 +186,21 @@ class Graph:
         edges = torch.cat([self.edge_index, loops.expand(2, -1)], dim=1)
         weight = torch.cat([self.weight, self.weight.new_ones(loops.numel())])
         return Graph.from_edge_index(edges, self.num_nodes, weight)
+
+    def subgraph(self, nodes: Index) -> Graph:
+        """The graph on some nodes, renumbered from 0, with the edges between them; takes time of their edges alone.
+
+        Args:
+            nodes: different nodes in ascending order.
+        """
+        pattern, count = self.pattern, nodes.numel()
+        position = torch.full((self.num_nodes,), -1, device=nodes.device)
+        position[nodes] = torch.arange(count, device=nodes.device)
+        row, entry = pattern.entries_of(nodes)
+        col = position[pattern.col[entry]]
+        kept = col >= 0
+        # Rows and columns keep their order, so that nothing needs to be sorted.
+        return Graph(Pattern.from_sorted(row[kept], col[kept], count, count), self.weight[entry[kept]])
 
     def to(self, target: torch.device | str | torch.dtype) -> Graph:
         """On a device, or with weights of a floating-point type; the graph itself where nothing changes."""

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from pydantic import TypeAdapter
 from torch import Tensor, nn
 
+from kuramotognn.batches import Batch, make_batches, set_training_nodes
 from kuramotognn.checkpoints import Checkpoint, CheckpointError, CheckpointFolder
 from kuramotognn.data.splits import Split
 from kuramotognn.features import Features, check_features, compact_features
@@ -59,7 +60,7 @@ def fit(
         model: one of this library, or any that is called as ``model(x, edge_index)`` or, where its signature has it,
             with ``edge_weight``. A method ``set_training_nodes`` of one of its modules is called with the split's
             training nodes.
-        x: ``[N, F]`` features, sparse or dense; made sparse when nearly empty and the model takes sparse features.
+        x: ``[N, F]`` features, sparse, dense or on disk; made sparse when nearly empty and the model takes sparse ones.
         edges: a graph, or PyG's ``edge_index``.
         y: ``[N]`` classes.
         split: the nodes to train, select and test on.
@@ -74,9 +75,7 @@ def fit(
         raise ValueError(f"select_time needs a model with a flow, got {type(model).__name__}")
     if config.metric == "roc-auc" and (classes := int(y.max()) + 1) != 2:
         raise ValueError(f"metric roc-auc is for two classes, got {classes}; take balanced-accuracy or macro-f1")
-    for module in model.modules():
-        if callable(set_nodes := getattr(module, "set_training_nodes", None)):
-            set_nodes(split.train)
+    set_training_nodes(model, split.train)
     with torch.random.fork_rng(devices=_generator_devices(y)):
         torch.manual_seed(seed)
         return _Training(model, model_inputs(model, x, edges), y, split, config, seed, checkpoints).run(on_epoch)
@@ -135,6 +134,7 @@ class _Training:
             _weight_decay_groups(model, config), lr=config.learning_rate, weight_decay=config.weight_decay
         )
         self.classes = y[split.train]
+        self.batches = make_batches(model, inputs, y, split.train, config)
         self.history: list[EpochMetrics] = []
         self.best: EpochMetrics | None = None
         self.best_state: dict[str, Tensor] = {}
@@ -163,8 +163,21 @@ class _Training:
 
     def _epoch(self) -> EpochMetrics:
         self.model.train()
+        train_loss, evaluations = 0.0, 0
+        for batch in self.batches.draw():
+            train_loss += batch.share * self._step(batch)
+            evaluations += self.model.counter.count if isinstance(self.model, ContinuousGNN) else 0
+        metrics = self._validate(len(self.history) + 1, train_loss, evaluations)
+        self.history.append(metrics)
+        if metrics.better_than(self.best):
+            self.best = metrics
+            self.best_state = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        return metrics
+
+    def _step(self, batch: Batch) -> float:
+        """One step of the optimiser; the loss before it."""
         self.optimiser.zero_grad()
-        loss = self._loss() if not self.config.consistency else self._consistent_loss()
+        loss = self._loss(batch) if not self.config.consistency else self._consistent_loss(batch)
         with solver_errors():
             loss.backward()  # type: ignore[no-untyped-call]
         if self.config.clip_norm is not None:
@@ -172,37 +185,30 @@ class _Training:
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(self.config, self.history)
         self.optimiser.step()
-        evaluations = self.model.counter.count if isinstance(self.model, ContinuousGNN) else 0
-        metrics = self._validate(len(self.history) + 1, float(loss.detach()), evaluations)
-        self.history.append(metrics)
-        if metrics.better_than(self.best):
-            self.best = metrics
-            self.best_state = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
-        return metrics
+        return float(loss.detach())
 
-    def _loss(self) -> Tensor:
-        return self._cross_entropy(self._training_logits())
+    def _loss(self, batch: Batch) -> Tensor:
+        return self._cross_entropy(self._training_logits(batch), batch)
 
-    def _cross_entropy(self, logits: Logits) -> Tensor:
+    def _cross_entropy(self, logits: Logits, batch: Batch) -> Tensor:
         weights = _balanced(self.classes, logits.size(-1)) if self.config.class_weights == "balanced" else None
-        return F.cross_entropy(logits, self.classes, weights, label_smoothing=self.config.label_smoothing)
+        return F.cross_entropy(logits, batch.classes, weights, label_smoothing=self.config.label_smoothing)
 
-    def _consistent_loss(self) -> Tensor:
-        """Cross-entropy, mean over several passes, and the consistency of all nodes' predictions."""
+    def _consistent_loss(self, batch: Batch) -> Tensor:
+        """Cross-entropy, mean over several passes, and the consistency of the predictions of the batch's nodes."""
         config = self.config
-        passes = [self.model(*self.inputs) for _ in range(config.consistency_passes)]
-        loss = torch.stack([self._cross_entropy(logits[self.split.train]) for logits in passes]).mean()
+        passes = [self.model(*batch.inputs) for _ in range(config.consistency_passes)]
+        loss = torch.stack([self._cross_entropy(logits[batch.train], batch) for logits in passes]).mean()
         ramp = min(1.0, len(self.history) / config.consistency_ramp) if config.consistency_ramp else 1.0
         return loss + ramp * config.consistency * consistency(passes, config.consistency_temperature)
 
-    def _training_logits(self) -> Logits:
-        nodes = self.split.train
+    def _training_logits(self, batch: Batch) -> Logits:
         if isinstance(self.model, ContinuousGNN | DiscreteGNN):
             # A decoder with dropout over all nodes costs more than some flows.
-            chosen: Logits = self.model(*self.inputs, nodes=nodes.to(self.y.device))
+            chosen: Logits = self.model(*batch.inputs, nodes=batch.train.to(self.y.device))
             return chosen
-        logits: Logits = self.model(*self.inputs)
-        return logits[nodes]
+        logits: Logits = self.model(*batch.inputs)
+        return logits[batch.train]
 
     @torch.no_grad()
     def _validate(self, epoch: int, train_loss: float, train_evaluations: int) -> EpochMetrics:

@@ -48,6 +48,12 @@ class TrainingConfig(BaseModel):
     class_weights: Literal["none", "balanced"] = Field(
         "none", description="Weigh each class in the loss by one over its share of the training nodes, or all alike."
     )
+    batch: Literal["none", "clusters", "nodes"] = Field(
+        "none",
+        description="Step on subgraphs: none (the whole graph), clusters (METIS parts) or nodes (random parts).",
+    )
+    parts: int = Field(50, ge=1, lt=2**31, description="Parts that the nodes are divided into for batches.")
+    parts_per_batch: int = Field(10, ge=1, description="Parts in a batch, drawn at random each epoch.")
     select_time: bool = Field(
         False, description="Choose the integration time on validation, by decoding along the trajectory."
     )

@@ -14,7 +14,11 @@ from tools.docs_site import command_line, notebooks, results_page
 
 ROOT = Path(__file__).parents[2]
 #: Pages of the site that stay where readers of the repository look for them.
-OUTSIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/results/README.md", "benchmarks/results/simulate.md")
+OUTSIDE = (
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    *(f"benchmarks/results/{page}.md" for page in ("README", "simulate", "batches")),
+)
 SORTABLE = ROOT / "src" / "kuramotognn" / "reports" / "sortable.js"
 LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[#)])")
 

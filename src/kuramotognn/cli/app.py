@@ -22,6 +22,9 @@ Flags override --config, which overrides what is recommended for the model on th
     "export": "Write the model of a run into a folder to share: settings, parameters, result and a model card.",
     "pretrained": "List the models that come with the library, show the card of one, or copy it as a run folder.",
     "check": "Read a graph of your own and say what was understood, without training.",
+    "convert": """Write a graph as a folder whose features and edges are read from disk while training.
+
+INPUT is what --nodes takes; a public data set is named with --dataset. `kuramotognn train --nodes FOLDER` reads it.""",
     "tune": """Search the settings of a model for a data set by validation accuracy, and write them as best.toml.
 
 Settings given by a flag or by --config stay as they are; the rest of the model's search space is searched. Splits 0 to

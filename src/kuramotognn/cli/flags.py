@@ -13,7 +13,14 @@ from kuramotognn.data.graph_files import GraphFiles
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-SHORT = {"model.name": "--model", "data.directed": "--directed", "training.metric": "--metric"}
+SHORT = {
+    "model.name": "--model",
+    "data.directed": "--directed",
+    "training.metric": "--metric",
+    "training.batch": "--batch",
+    "training.parts": "--parts",
+    "training.parts_per_batch": "--parts-per-batch",
+}
 """Flags that leave out the name of the table."""
 OWN_GRAPH = Group("Your own graph", sort_key=4)
 

@@ -14,6 +14,7 @@ from .errors import DataError as DataError
 from .graph_files import GraphFiles as GraphFiles
 from .graph_source import given_splits as given_splits
 from .graph_summary import GraphSummary as GraphSummary
+from .mapped_files import open_features as open_features
 from .node_dataset import UNLABELLED as UNLABELLED
 from .node_dataset import NodeDataset as NodeDataset
 from .own_graph import read_graph as read_graph

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from kuramotognn.data.errors import DataError
-from kuramotognn.features import Features, SparseFeatures
+from kuramotognn.features import Features, SparseFeatures, select_rows
+from kuramotognn.mapped_features import MappedFeatures
 from kuramotognn.typing import Index, Nodes
 
 SPARSE_ABOVE = 64
@@ -43,8 +44,8 @@ class Columns:
 
     @staticmethod
     def of_features(x: Features) -> Columns:
-        """A feature matrix as columns: numeric columns if it is dense, a matrix if it is sparse."""
-        if isinstance(x, SparseFeatures):
+        """A feature matrix as columns: numeric columns if it is dense, a matrix if it is sparse or on disk."""
+        if not isinstance(x, Tensor):
             return Columns(torch.zeros(x.shape[0], 0, dtype=torch.float64), matrix=x)
         return Columns(x.double(), tuple(str(column) for column in range(x.shape[1])))
 
@@ -136,11 +137,6 @@ class ColumnEncoder(BaseModel):
             )
 
 
-def select_rows(x: Features, nodes: Index) -> Features:
-    """The features of some nodes."""
-    return x.rows(nodes) if isinstance(x, SparseFeatures) else x[nodes]
-
-
 def _one_hot(codes: Index, width: int) -> Features:
     """A column for each code; none for −1. Sparse if there are many columns."""
     rows = (codes >= 0).nonzero().flatten()
@@ -152,12 +148,15 @@ def _one_hot(codes: Index, width: int) -> Features:
 
 
 def _stack_columns(parts: Sequence[Features]) -> Features:
-    """Features side by side; sparse if one of them is."""
+    """Features side by side; sparse if one of them is, and on disk if the last is."""
+    if isinstance(last := parts[-1], MappedFeatures):
+        return _before(_stack_columns(parts[:-1]), last)
     dense = [part.float() for part in parts if isinstance(part, Tensor)]
     if len(dense) == len(parts):
         return torch.cat(dense, dim=1)
     rows, cols, values, width = [], [], [], 0
     for part in parts:
+        assert not isinstance(part, MappedFeatures), "a matrix stands last"
         if isinstance(part, Tensor):
             row, col = part.nonzero().t()
             entries = part[row, col]
@@ -168,3 +167,14 @@ def _stack_columns(parts: Sequence[Features]) -> Features:
         values.append(entries.float())
         width += part.shape[1]
     return SparseFeatures.from_coo(torch.cat(rows), torch.cat(cols), torch.cat(values), (parts[0].shape[0], width))
+
+
+def _before(columns: Features, matrix: MappedFeatures) -> MappedFeatures:
+    if not columns.shape[1]:
+        return matrix
+    if isinstance(columns, Tensor):
+        return matrix.with_columns(columns)
+    raise DataError(
+        f"a column with more than {SPARSE_ABOVE} categories cannot stand beside features on disk; leave it out with "
+        "--ignore"
+    )

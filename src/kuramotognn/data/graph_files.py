@@ -18,8 +18,8 @@ class GraphFiles:
     """The files of a user's graph and the meaning of their columns.
 
     Attributes:
-        nodes: file of your own nodes: CSV or Parquet with one row per node, or a whole graph as npz, mat, safetensors
-            or pt.
+        nodes: file of your own nodes: CSV or Parquet with one row per node, or a whole graph as npz, mat, safetensors,
+            pt or a folder of `kuramotognn convert`.
         edges: file of your own edges: CSV, Parquet or an edge list, one row per edge with the ids of its two ends
             (default: those in the file of nodes).
         label: column of classes; nodes with an empty cell are to be predicted (default: that of the format).
@@ -27,7 +27,8 @@ class GraphFiles:
             (default: auto).
         id: column of node ids.
         split_column: column with the values train, validation or test.
-        features: npz file with a sparse or dense feature matrix, one row per node in the order of the nodes.
+        features: feature matrix, one row per node in the order of the nodes: npz, sparse or dense, or npy, safetensors
+            or Parquet, which stay on disk.
         source: column with an edge's first end (default: the first column).
         target: column with an edge's second end (default: the second column).
         weight: column of edge weights.

@@ -13,6 +13,7 @@ from kuramotognn.data.edge_files import read_edges
 from kuramotognn.data.errors import DataError
 from kuramotognn.data.file_bytes import read_bytes
 from kuramotognn.data.graph_files import GraphFiles
+from kuramotognn.data.graph_folder import is_graph_folder, read_facts
 from kuramotognn.data.graph_formats import FORMATS, ID, WEIGHT, GraphFile, count_splits, recognise
 from kuramotognn.data.labels import label_column
 from kuramotognn.data.list_columns import MASK_COLUMNS, take_lists, take_masks
@@ -75,6 +76,8 @@ def given_splits(files: GraphFiles) -> int:
     """How many splits come with the files, in columns or as masks."""
     if files.split_column is not None:
         return 1
+    if is_graph_folder(files.nodes):
+        return read_facts(files.nodes).splits
     nodes = _with_folder(files).nodes
     if nodes.suffix.lower() in READERS:
         return count_splits(nodes)

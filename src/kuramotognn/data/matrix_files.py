@@ -14,6 +14,7 @@ import torch
 from kuramotognn.data.array_files import Arrays, as_data_error, check_extent, checked, read_npz
 from kuramotognn.data.errors import DataError
 from kuramotognn.data.file_bytes import read_bytes
+from kuramotognn.data.mapped_files import MAPPED, open_features
 from kuramotognn.features import Features, SparseFeatures
 
 SPARSE_NUMBERS = ("data", "indices", "indptr", "row", "col", "offsets")
@@ -21,7 +22,12 @@ SPARSE_NUMBERS = ("data", "indices", "indptr", "row", "col", "offsets")
 
 
 def read_matrix(path: Path) -> Features:
-    """Read a feature matrix: a file of ``scipy.sparse.save_npz``, or an npz file with one 2-D array."""
+    """A feature matrix: a file of ``scipy.sparse.save_npz``, or an npz file with one 2-D array.
+
+    One in an npy, safetensors or Parquet file stays on disk.
+    """
+    if path.suffix.lower() in MAPPED:
+        return open_features(path)
     content = read_bytes(path)
     arrays = read_npz(path, content)
     with as_data_error(path, "a matrix in an npz file"):

@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
-from kuramotognn.data.columns import Columns, select_rows
+from kuramotognn.data.columns import Columns
+from kuramotognn.data.errors import DataError
 from kuramotognn.data.splits import Split
-from kuramotognn.features import Features, SparseFeatures
-from kuramotognn.graph import largest_component
+from kuramotognn.features import Features, SparseFeatures, select_rows
+from kuramotognn.graph import Graph, largest_component
+from kuramotognn.mapped_features import MappedFeatures
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Index, Labels
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ class NodeDataset:
         edge_weight: ``[E]`` edge weights, if there are any.
         given_splits: the splits that come with the data, numbered from 0.
         columns: the table that ``x`` was computed from, if there is one; each split fits its own encoder to it.
+        graph: the graph of the edges, if it is there already, such as one that is mapped from disk.
     """
 
     name: str
@@ -46,10 +50,11 @@ class NodeDataset:
     edge_weight: EdgeWeight | None = None
     given_splits: tuple[Split, ...] = ()
     columns: Columns | None = None
+    graph: Graph | None = None
 
     def __repr__(self) -> str:
         """Two lines: what it is, and its sizes."""
-        kind = "sparse" if isinstance(self.x, SparseFeatures) else "dense"
+        kind = {SparseFeatures: "sparse", MappedFeatures: "on disk"}.get(type(self.x), "dense")
         weighted = "" if self.edge_weight is None else ", weighted"
         splits = f", {len(self.given_splits)} given splits" if self.given_splits else ""
         return (
@@ -78,6 +83,8 @@ class NodeDataset:
 
     def subset(self, nodes: Index) -> NodeDataset:
         """The subgraph on ``nodes``, renumbered in their order; other nodes are removed from given splits, too."""
+        if isinstance(self.x, MappedFeatures):
+            raise DataError("features on disk are of all nodes; leave out nodes before you write them")
         position = torch.full((self.num_nodes,), -1)
         position[nodes] = torch.arange(nodes.numel())
         edges = position[self.edge_index]
@@ -91,6 +98,7 @@ class NodeDataset:
             node_ids=tuple(self.node_ids[node] for node in nodes.tolist()),
             columns=None if self.columns is None else self.columns.rows(nodes),
             given_splits=tuple(split.renumbered(position) for split in self.given_splits),
+            graph=None,
         )
 
     def undirected(self) -> NodeDataset:
@@ -100,7 +108,7 @@ class NodeDataset:
         edges, weight = torch.stack([unique // n, unique % n]), self.edge_weight
         if weight is not None:
             weight = weight.new_zeros(unique.numel()).scatter_reduce(0, place, weight.repeat(2), "amax")
-        return replace(self, edge_index=edges, edge_weight=weight)
+        return replace(self, edge_index=edges, edge_weight=weight, graph=None)
 
     def to_data(self) -> Data:
         """PyG's ``Data`` with dense ``x``, ``edge_index``, ``y`` and ``edge_weight``; given splits become masks.
@@ -109,7 +117,7 @@ class NodeDataset:
         """
         from torch_geometric.data import Data  # Importing it takes seconds.
 
-        x = self.x.to_dense() if isinstance(self.x, SparseFeatures) else self.x
+        x = self.x if isinstance(self.x, Tensor) else self.x.to_dense()
         data = Data(x=x, edge_index=self.edge_index, y=self.y)
         if self.edge_weight is not None:
             data.edge_weight = self.edge_weight

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 import torch
 
-from kuramotognn.data.columns import ColumnEncoder, select_rows
+from kuramotognn.data.columns import ColumnEncoder
 from kuramotognn.data.edge_tables import join_edges
 from kuramotognn.data.errors import DataError
 from kuramotognn.data.graph_files import GraphFiles
+from kuramotognn.data.graph_folder import is_graph_folder, read_folder
 from kuramotognn.data.graph_source import GraphSource, read_source, read_source_edges
 from kuramotognn.data.graph_summary import GraphSummary
 from kuramotognn.data.labels import label_candidates, read_labels
@@ -21,7 +22,7 @@ from kuramotognn.data.node_dataset import NodeDataset
 from kuramotognn.data.node_tables import column_split, mask_splits, read_columns, read_ids
 from kuramotognn.data.splits import Split
 from kuramotognn.data.table_files import Table
-from kuramotognn.features import Features, stack_rows
+from kuramotognn.features import Features, select_rows, stack_rows
 from kuramotognn.typing import Labels
 
 
@@ -54,12 +55,35 @@ def read_graph(
     Raises:
         DataError: a file cannot be used; the message names the place and the remedy.
     """
+    if is_graph_folder(files.nodes):
+        if beside is not None:
+            raise DataError(f"{files.nodes} is a graph folder, whose nodes cannot be joined with those of a run")
+        return _from_folder(files, settled=encoder is None, directed=directed)
+    if beside is not None and is_graph_folder(beside.nodes):
+        raise DataError(f"{beside.nodes} is a graph folder; --with-training-nodes needs a run on tables of nodes")
     source = read_source(files)
     count = source.nodes.frame.height
     if beside is not None:
         source = _joined(source, read_source(beside))
     dataset, summary = assemble(source, encoder=encoder, directed=directed)
     summary.beside = source.nodes.frame.height - count
+    return dataset, summary
+
+
+def _from_folder(files: GraphFiles, *, settled: bool, directed: bool) -> tuple[NodeDataset, GraphSummary]:
+    """The graph of a folder; where the meaning of columns is not that of a run, none may be given."""
+    plain, names = (
+        GraphFiles(files.nodes),
+        [field.name for field in fields(files)] if settled else ["edges", "features"],
+    )
+    given = [name for name in names if getattr(files, name) != getattr(plain, name)]
+    if given:
+        flag = given[0].replace("_", "-")
+        raise DataError(f"{files.nodes} is a graph folder: its files are settled; leave out --{flag} or convert again")
+    dataset, summary = read_folder(files.nodes)
+    if summary.directed != directed:
+        kind, remedy = ("one-way", "pass") if summary.directed else ("undirected", "leave out")
+        raise DataError(f"the edges of the graph folder {files.nodes} are {kind}; {remedy} --directed or convert again")
     return dataset, summary
 
 

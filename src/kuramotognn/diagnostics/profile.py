@@ -294,7 +294,7 @@ def _record_layers(model: nn.Module, data: Any, layers: Sequence[nn.Module] | No
     handles = [layer.register_forward_hook(hook, with_kwargs=True) for layer in hooked]
     try:
         takes_sparse = type(model).__module__.startswith("kuramotognn.")
-        x = data.x.to_dense() if isinstance(data.x, SparseFeatures) and not takes_sparse else data.x
+        x = data.x if takes_sparse or isinstance(data.x, Tensor) else data.x.to_dense()
         weight = getattr(data, "edge_weight", None)
         model(x, data.edge_index) if weight is None else model(x, data.edge_index, weight)
     finally:
@@ -328,7 +328,7 @@ def _graph_of(data: Any) -> Graph:
         if getattr(data, name, None) is None:
             raise ValueError(f"data must have {name}, got {type(data).__name__} without it")
     x = as_features(data.x)
-    like = x.values if isinstance(x, SparseFeatures) else x
+    like = x if isinstance(x, Tensor) else x.values if isinstance(x, SparseFeatures) else torch.empty(0)
     weight: EdgeWeight | None = getattr(data, "edge_weight", None)
     return as_graph(data.edge_index, x.shape[0], weight, like)
 

@@ -268,7 +268,8 @@ class ContinuousGNN(GraphFlow):
         """Predict for every node, or for some.
 
         Args:
-            x: ``[N, F]`` features: a dense or sparse tensor, or :class:`~kuramotognn.SparseFeatures`.
+            x: ``[N, F]`` features: a dense or sparse tensor, :class:`~kuramotognn.SparseFeatures`, or
+                :class:`~kuramotognn.MappedFeatures` on disk.
             edge_index: ``[2, E]`` edges from row 0 to row 1, a sparse transposed adjacency, or a ready graph.
             edge_weight: ``[E]`` weights.
             nodes: decode these nodes only; all of them take part in the flow.

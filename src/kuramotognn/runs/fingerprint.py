@@ -38,7 +38,8 @@ def same_numbers(first: Sequence[float], second: Sequence[float]) -> bool:
 
 @lru_cache(maxsize=256)
 def _fingerprint(config: Config) -> tuple[float, ...]:
-    training = config.training.model_copy(update={"epochs": EPOCHS, "patience": EPOCHS})
+    few = {"parts": min(config.training.parts, CLASSES), "parts_per_batch": 1}
+    training = config.training.model_copy(update={"epochs": EPOCHS, "patience": EPOCHS, **few})
     data = config.data.model_copy(update={"protocol": "random-per-class", "per_class": 3, "development": NODES // 2})
     time = min(getattr(config.model, "time", DEEPEST), DEEPEST)
     model = config.model.model_copy(update={"time": time}) if hasattr(config.model, "time") else config.model

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from kuramotognn.config.resolve import resolve
 from kuramotognn.diagnostics import Profile, oversmoothing_profile
 from kuramotognn.diagnostics.profile import PAIRS
-from kuramotognn.features import SparseFeatures
 from kuramotognn.models.lookup import python_object, reason
 from kuramotognn.runs.task import Task
 from kuramotognn.train_result import TrainResult
@@ -114,7 +113,7 @@ def profile_model(
         raise ValueError(f"epochs must be at least 0, got {epochs}")
     settings = {"dataset": dataset, "splits": 1, "seed": maker.seed}
     task = Task.from_config(resolve(settings, {"recommended": False}).config).for_split(0)
-    x = task.x.to_dense() if isinstance(task.x, SparseFeatures) else task.x
+    x = task.x if isinstance(task.x, Tensor) else task.x.to_dense()
     name, made = maker.make(x.shape[1], task.dataset.num_classes)
     model = TakesData(made) if _takes_data(made) else made
     data = SimpleNamespace(x=x, edge_index=task.graph.edge_index, y=task.y)

@@ -13,6 +13,7 @@ from typing import Any
 from torch import nn
 
 from kuramotognn.atomic_write import PART, remove_parts, write_atomically
+from kuramotognn.batches import check_parts
 from kuramotognn.checkpoints import CheckpointFolder, write_tensors
 from kuramotognn.config.resolve import ConfigError
 from kuramotognn.config.tree import Config
@@ -71,6 +72,7 @@ def start_run(config: Config, folder: Path, observer: RunObserver | None = None)
     # Settings that cannot work should not leave a folder behind.
     task.for_split(config.first_split).model(), task.split(config.first_split + config.splits - 1)
     task.split(config.first_split)
+    check_parts(config.training, task.dataset.num_nodes)
     folder.mkdir(parents=True, exist_ok=True)
     with run_lock(folder):
         _write_config(folder, config)

@@ -47,7 +47,11 @@ class Task:
         """Prepare a data set that was loaded."""
         check_features(dataset.x)
         edges = dataset.edge_index.flip(0) if config.data.reverse_edges else dataset.edge_index
-        graph = Graph.from_edge_index(edges, dataset.num_nodes, dataset.edge_weight, self_loops=config.data.self_loops)
+        loops, graph = config.data.self_loops, None if config.data.reverse_edges else dataset.graph
+        if graph is None:
+            graph = Graph.from_edge_index(edges, dataset.num_nodes, dataset.edge_weight, self_loops=loops)
+        elif loops:
+            graph = graph.with_self_loops()
         task = Task(config, dataset, dataset.x, graph.to(config.device), dataset.y.to(config.device))
         return task._with_features(dataset.x)
 

@@ -39,6 +39,9 @@ class Case:
     def digest(self) -> str:
         """Names everything that decides the numbers, apart from split and seed."""
         settings = self.config.model_dump(mode="json", exclude={"splits", "first_split", "seed"})
+        if self.config.training.batch == "none":  # They came later: results without batches keep their names.
+            for name in ("batch", "parts", "parts_per_batch"):
+                del settings["training"][name]
         text = json.dumps({"format": RESULT_FORMAT, "outcome": self.outcome, **settings}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
