@@ -27,7 +27,7 @@ ORDER = [
         "train_result",
     ),
     *("training_config", "models"),
-    *("solve", "fields", "data", "features", "kernels", "graph", "checkpoints", "metrics", "environment"),
+    *("solve", "fields", "partition", "data", "features", "kernels", "graph", "checkpoints", "metrics", "environment"),
     *("atomic_write", "documents", "docstrings", "errors", "printable", "checks", "typing", "_version"),
 ]
 WITHOUT_TORCH = [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS if name not in WITH_SETTINGS)]
