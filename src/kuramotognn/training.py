@@ -86,7 +86,8 @@ def model_inputs(model: nn.Module, x: Features, edges: EdgeIndex | Graph) -> tup
     """The arguments of a forward pass: models of this library take sparse features and graphs, others tensors."""
     if isinstance(model, ContinuousGNN | DiscreteGNN):
         x = compact_features(x)
-        return x, edges if isinstance(edges, Graph) else Graph.from_edge_index(edges, x.shape[0])
+        graph = edges if isinstance(edges, Graph) else Graph.from_edge_index(edges, x.shape[0])
+        return x if model.distributed is None else model.distributed.feature_rows(x, graph), graph
     dense = x if isinstance(x, Tensor) else x.to_dense()
     if not isinstance(edges, Graph):
         return dense, edges
@@ -107,8 +108,7 @@ def _predict(model: nn.Module, inputs: tuple[Any, ...], time: float | None) -> L
         return logits
     if not isinstance(model, ContinuousGNN):
         raise ValueError(f"time needs a model with a flow, got {type(model).__name__}")
-    final: Logits = model.decoder(model.flow(*inputs, save_at=[time]).final)
-    return final
+    return model.logits_along(*inputs, save_at=[time])[0]
 
 
 def accuracy(logits: Logits, y: Labels, nodes: Index) -> float:
@@ -239,8 +239,8 @@ class _Training:
         assert isinstance(self.model, ContinuousGNN)
         count = self.config.time_candidates
         reach = self.config.time_reach * self.model.time
-        solution = self.model.flow(*self.inputs, save_at=[reach * (k + 1) / count for k in range(count)])
-        return [(t, self.model.decoder(state)) for t, state in zip(solution.ts, solution.ys, strict=True)]
+        times = [reach * (k + 1) / count for k in range(count)]
+        return list(zip(times, self.model.logits_along(*self.inputs, save_at=times), strict=True))
 
     def _result(self) -> TrainResult:
         assert self.best is not None

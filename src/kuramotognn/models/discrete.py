@@ -16,6 +16,7 @@ from kuramotognn.features import Features, affine, as_features, check_width, dro
 from kuramotognn.fields.coupling import check_heads
 from kuramotognn.graph import Graph, as_graph
 from kuramotognn.models.continuous import Edges
+from kuramotognn.models.distributed import Distributed
 from kuramotognn.typing import EdgeWeight, Index, Logits, PositiveFloat, PositiveInt, Probability
 
 # PyG's layers (kuramotognn.models.layers) are imported by those who build such a model: loading PyG takes seconds.
@@ -66,11 +67,14 @@ class DiscreteGNN(nn.Module, ABC):
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
         self.dropout, self.input_dropout, self.residual, self.norm = dropout, input_dropout, residual, norm
+        self.distributed: Distributed | None = None
 
     def forward(
         self, x: Features, edge_index: Edges, edge_weight: EdgeWeight | None = None, *, nodes: Index | None = None
     ) -> Logits:
         """Predict for every node, or for some; see :meth:`ContinuousGNN.forward`."""
+        if self.distributed is not None:
+            return self.distributed.logits(x, edge_index, edge_weight, nodes)
         x = as_features(x)
         check_width(x, self.in_channels)
         logits = self.predict(x, as_graph(edge_index, x.shape[0], edge_weight, next(self.parameters())))
