@@ -26,7 +26,7 @@ ORDER = [
         "training",
         "train_result",
     ),
-    *("training_config", "models"),
+    *("training_config", "parallel", "models"),
     *("solve", "fields", "partition", "data", "features", "kernels", "graph", "checkpoints", "metrics", "environment"),
     *("atomic_write", "documents", "docstrings", "errors", "printable", "checks", "typing", "_version"),
 ]

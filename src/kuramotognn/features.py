@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kuramotognn.graph import Pattern
+from kuramotognn.graph import Part, Pattern
 from kuramotognn.kernels import affine as sparse_affine
 from kuramotognn.kernels import row_normalise
 from kuramotognn.typing import Index, Nodes
@@ -174,14 +174,6 @@ def dropout(x: Features, p: float, training: bool) -> Features:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Some rows, or some stored entries, of a whole: their places in it, ascending, and how many it has."""
-
-    place: Index
-    total: int
-
-
-@dataclass(frozen=True, eq=False)
 class FeatureRows:
     """The features of some nodes of a graph whose nodes are spread over processes.
 
@@ -213,17 +205,17 @@ _parts: ContextVar[tuple[Part, Part | None] | None] = ContextVar("kuramotognn_pa
 
 
 @contextmanager
-def dropout_as_part(rows: Part, entries: Part | None = None) -> Iterator[None]:
+def dropout_as_part(rows: Part | None, entries: Part | None = None) -> Iterator[None]:
     """In this block :func:`dropout` draws for the whole that its argument is a part of, and applies its own share.
 
     So processes that hold parts of one matrix drop what a single process would, and their generators stay equal. The
     mask of the whole exists for a moment.
 
     Args:
-        rows: which rows dense tensors are.
+        rows: which rows dense tensors are; None where they are the whole.
         entries: which entries sparse features are.
     """
-    token = _parts.set((rows, entries))
+    token = _parts.set(None if rows is None else (rows, entries))
     try:
         yield
     finally:

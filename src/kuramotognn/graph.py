@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -98,6 +99,14 @@ class Pattern:
 
 
 @dataclass(frozen=True, eq=False)
+class Part:
+    """Some rows, or some stored entries, of a whole: their places in it, and how many it has."""
+
+    place: Index
+    total: int
+
+
+@dataclass(frozen=True, eq=False)
 class Graph:
     """A directed, weighted graph whose row ``i`` lists the nodes ``j`` that act on ``i``.
 
@@ -179,6 +188,19 @@ class Graph:
         edges = torch.cat([self.edge_index, loops.expand(2, -1)], dim=1)
         weight = torch.cat([self.weight, self.weight.new_ones(loops.numel())])
         return Graph.from_edge_index(edges, self.num_nodes, weight)
+
+    @property
+    def edge_part(self) -> Part | None:
+        """Which edges of a larger graph these are, where its nodes are spread over processes."""
+        return None
+
+    def sources(self, x: Tensor) -> Tensor:
+        """The rows of ``x`` for the columns of the pattern: those of all nodes that act on the nodes at hand."""
+        return x
+
+    def derive(self, make: Callable[[Graph], Graph]) -> Graph:
+        """What ``make`` gives for the whole graph, of which this may be a part."""
+        return make(self)
 
     def to(self, target: torch.device | str | torch.dtype) -> Graph:
         """On a device, or with weights of a floating-point type; the graph itself where nothing changes."""

@@ -6,7 +6,7 @@ import math
 import time as clock
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cached_property, partial
 from inspect import signature
 from statistics import fmean
 from typing import Any
@@ -16,13 +16,15 @@ import torch.nn.functional as F
 from pydantic import TypeAdapter
 from torch import Tensor, nn
 
-from kuramotognn.checkpoints import Checkpoint, CheckpointError, CheckpointFolder
+from kuramotognn.checkpoints import Checkpoint, CheckpointError, CheckpointFolder, digest
 from kuramotognn.data.splits import Split
 from kuramotognn.features import Features, check_features, compact_features
 from kuramotognn.graph import Graph
 from kuramotognn.metrics import measure
 from kuramotognn.models.continuous import ContinuousGNN
 from kuramotognn.models.discrete import DiscreteGNN
+from kuramotognn.parallel.checkpoints import FirstRankCheckpoints
+from kuramotognn.parallel.distributed_model import DistributedModel
 from kuramotognn.solve import solver_errors
 from kuramotognn.train_result import EpochMetrics, TrainResult
 from kuramotognn.training_config import TrainingConfig
@@ -77,6 +79,8 @@ def fit(
     for module in model.modules():
         if callable(set_nodes := getattr(module, "set_training_nodes", None)):
             set_nodes(split.train)
+    if isinstance(ranks := getattr(model, "distributed", None), DistributedModel):
+        checkpoints = FirstRankCheckpoints(checkpoints, ranks.ranks)
     with torch.random.fork_rng(devices=_generator_devices(y)):
         torch.manual_seed(seed)
         return _Training(model, model_inputs(model, x, edges), y, split, config, seed, checkpoints).run(on_epoch)
@@ -282,8 +286,16 @@ class _Training:
             "history": [asdict(metrics) for metrics in self.history],
             "best_epoch": self.best.epoch if self.best else None,
             "seconds": self._seconds(),
+            "graph": self._graph,
         }
         return Checkpoint(tensors, facts)
+
+    @cached_property
+    def _graph(self) -> str:
+        """A hash of the edges."""
+        edges = self.inputs[1]
+        parts = (edges.edge_index, edges.weight) if isinstance(edges, Graph) else self.inputs[1:]
+        return digest({str(number): part for number, part in enumerate(parts)})
 
     def _restore(self, saved: Checkpoint) -> None:
         assert self.checkpoints is not None
@@ -303,6 +315,8 @@ class _Training:
                 name.removeprefix(prefix): value for name, value in saved.tensors.items() if name.startswith(prefix)
             }
 
+        if saved.facts.get("graph") not in (None, self._graph):
+            raise ValueError("it was made on another graph")
         self.best_state = part("best/")
         self.model.load_state_dict(self.best_state)
         self.model.load_state_dict(part("model/"))

@@ -10,11 +10,11 @@ import torch.distributed as dist
 from torch import Tensor
 
 from kuramotognn import Graph, Split, TrainingConfig, fit
-from kuramotognn.config.model_settings import settings_class
+from kuramotognn.config.model_settings import default_solver, settings_class
 from kuramotognn.features import Features, SparseFeatures
 from kuramotognn.models.lookup import find_model
 from kuramotognn.parallel import distribute
-from kuramotognn.config.model_settings import default_solver
+from kuramotognn.parallel.distribute import How
 
 NODES, WIDTH, CLASSES = 60, 12, 3
 
@@ -46,13 +46,19 @@ def make_model(name: str, **options: Any) -> torch.nn.Module:
     return settings.build(WIDTH, CLASSES, default_solver(find_model(name)))
 
 
-def train(name: str, options: dict[str, Any], training: dict[str, Any], sparse: bool = False) -> dict[str, Any]:
-    """Train a small model for some epochs: parameters, logits and history."""
+def train(
+    name: str, options: dict[str, Any], training: dict[str, Any], sparse: bool = False, how: How = "auto"
+) -> dict[str, Any]:
+    """Train a small model for some epochs: parameters, logits and history.
+
+    By plain gradient descent unless ``training`` says otherwise: Adam divides gradients that are zero up to rounding by
+    their own size, and what is left is rounding.
+    """
     model = make_model(name, **options)
     if dist.is_initialized():
-        distribute(model)
+        distribute(model, how=how)
     y, split = small_split()
-    config = TrainingConfig(**{"epochs": 5} | training)
+    config = TrainingConfig(**{"epochs": 5, "optimiser": "sgd", "learning_rate": 0.2} | training)
     result = fit(model, small_features(sparse), small_graph(), y, split, config=config)
     return {
         "parameters": {key: value.clone() for key, value in model.state_dict().items()},

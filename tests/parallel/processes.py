@@ -16,7 +16,7 @@ WAIT = 100
 """Seconds after which a test that hangs fails."""
 
 
-class Failed(Exception):
+class FailedError(Exception):
     """A function raised in some rank."""
 
 
@@ -41,12 +41,12 @@ class Processes:
         found = [self._receive(rank) for rank in range(self.size)]
         problems = [f"rank {rank}: {value}" for rank, (fine, value) in enumerate(found) if not fine]
         if problems:
-            raise Failed("\n".join(problems))
+            raise FailedError("\n".join(problems))
         return [value for _, value in found]
 
     def _receive(self, rank: int) -> Any:
         if not self.pipes[rank].poll(WAIT):
-            raise Failed(f"rank {rank} hangs")
+            raise FailedError(f"rank {rank} hangs")
         return self.pipes[rank].recv()
 
     def end(self) -> None:

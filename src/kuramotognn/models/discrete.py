@@ -235,6 +235,8 @@ class GAT(ConvStack):
         """Predict, as :meth:`DiscreteGNN.forward` does; and the attention of the last layer if wanted."""
         if not return_attention_weights:
             return super().forward(*inputs, **options)
+        if self.distributed is not None:
+            raise ValueError("attention weights are for one process; call a copy of the model with them")
         seen: list[tuple[Any, ...]] = []
         last: Any = self.convs[-1]
         hook = last.register_forward_pre_hook(lambda module, args: seen.append(args))
@@ -242,7 +244,10 @@ class GAT(ConvStack):
             logits = super().forward(*inputs, **options)
         finally:
             hook.remove()
-        pattern, _, attention = last.attention(*seen[0])
+        from kuramotognn.models.layers import with_unit_loops
+
+        x, graph = seen[0]
+        pattern, _, attention = last.attention(x, with_unit_loops(graph))
         return logits, (torch.stack([pattern.col, pattern.row]), attention)
 
 

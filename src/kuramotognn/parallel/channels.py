@@ -50,6 +50,11 @@ class ChannelParallel(DistributedModel):
         bounds = self.ranks.bounds(graph.num_nodes)
         return [torch.arange(start, end, device=graph.weight.device) for start, end in pairwise(bounds)]
 
+    def describe(self, graph: Graph) -> str:
+        """Channels of each rank in words."""
+        widths = ", ".join(str(end - start) for start, end in pairwise(self.columns))
+        return f"channels over {self.ranks.size} ranks ({widths}): nothing exchanged along the flow"
+
     def states(self, x: FeatureRows, graph: Graph, save_at: Sequence[float] | None) -> Solution:
         """States of the own nodes along the flow."""
         model, ranks, rows = self.model, self.ranks, self.ranks.bounds(graph.num_nodes)

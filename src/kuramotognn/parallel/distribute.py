@@ -15,10 +15,11 @@ from kuramotognn.models.discrete import DiscreteGNN
 from kuramotognn.parallel.channels import ChannelParallel
 from kuramotognn.parallel.distributed_model import check_equal
 from kuramotognn.parallel.exchange import Ranks
+from kuramotognn.parallel.nodes import NodeParallel
 
 Model = TypeVar("Model", bound=nn.Module)
-How: TypeAlias = Literal["auto", "channels"]
-HOWS: tuple[How, ...] = ("auto", "channels")
+How: TypeAlias = Literal["auto", "channels", "nodes"]
+HOWS: tuple[How, ...] = ("auto", "channels", "nodes")
 
 
 def distribute(model: Model, group: dist.ProcessGroup | None = None, *, how: How = "auto") -> Model:
@@ -32,7 +33,8 @@ def distribute(model: Model, group: dist.ProcessGroup | None = None, *, how: How
     Args:
         model: one of this library.
         group: the processes; torch's default group unless given.
-        how: ``channels`` of the state over the processes, or ``auto``.
+        how: spread the ``channels`` of the state, the ``nodes`` of the graph, or channels where they do not act on each
+            other (``auto``).
     """
     check_choice("how", how, HOWS)
     if not isinstance(model, ContinuousGNN | DiscreteGNN):
@@ -41,12 +43,14 @@ def distribute(model: Model, group: dist.ProcessGroup | None = None, *, how: How
     check_equal(ranks, "the version", f"kuramotognn {__version__}, torch {torch.__version__}")
     check_equal(ranks, "the model", repr(model))
     _check_model(model)
-    if not ChannelParallel.possible(model):
-        raise ValueError(f"{type(model).__name__} mixes channels along its flow and cannot be spread over ranks by them")
+    channels = ChannelParallel.possible(model)
+    if how == "channels" and not channels:
+        raise ValueError(f"channels of {type(model).__name__} act on each other; spread its nodes over the ranks")
+    spread = ChannelParallel if channels and how != "nodes" else NodeParallel
+    model.distributed = spread(model, ranks)  # type: ignore[arg-type]
     with torch.no_grad():
         for tensor in (*model.parameters(), *model.buffers()):
             dist.broadcast(tensor, group_src=0, group=group)
-    model.distributed = ChannelParallel(model, ranks)
     return model
 
 

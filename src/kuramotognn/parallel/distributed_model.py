@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,10 +9,11 @@ from typing import Any
 from weakref import WeakSet
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from kuramotognn.features import FeatureRows, Features, Part, as_features, dropout_as_part
-from kuramotognn.graph import Graph, as_graph
+from kuramotognn.checkpoints import digest
+from kuramotognn.features import FeatureRows, Features, as_features, dropout_as_part
+from kuramotognn.graph import Graph, Part, as_graph
 from kuramotognn.models.continuous import ContinuousGNN
 from kuramotognn.models.discrete import DiscreteGNN
 from kuramotognn.parallel.exchange import Ranks, gather_rows, with_summed_gradients
@@ -41,16 +41,16 @@ class DistributedModel(ABC):
     def states(self, x: FeatureRows, graph: Graph, save_at: Sequence[float] | None) -> Solution:
         """States of the own nodes along the flow ``[T, n, d]``."""
 
-    def needed_nodes(self, graph: Graph) -> Index:
-        """The nodes whose features this process needs."""
-        return self.own_nodes(graph)[self.ranks.rank]
+    @abstractmethod
+    def describe(self, graph: Graph) -> str:
+        """In words, what is spread and what is exchanged."""
 
     def feature_rows(self, x: Features | FeatureRows, graph: Graph) -> FeatureRows:
         """What this process needs of the features."""
         if isinstance(x, FeatureRows):
             return x
         self._check(graph)
-        return FeatureRows.of(as_features(x), self.needed_nodes(graph))
+        return FeatureRows.of(as_features(x), self.own_nodes(graph)[self.ranks.rank])
 
     def logits(
         self, x: Features | FeatureRows, edges: Any, edge_weight: EdgeWeight | None, nodes: Index | None
@@ -58,7 +58,7 @@ class DistributedModel(ABC):
         """Predictions for all nodes, or for some."""
 
         def compute(rows: FeatureRows, graph: Graph) -> Logits:
-            return self.decode(self.states(rows, graph, None).final, graph, nodes)
+            return gather_rows(self.ranks, self.own_logits(rows, graph, nodes), self.chosen(graph, nodes)[0])
 
         found: Logits = self._run(compute, x, edges, edge_weight)
         return found
@@ -82,21 +82,28 @@ class DistributedModel(ABC):
         """Predictions for all nodes at several times."""
 
         def compute(rows: FeatureRows, graph: Graph) -> list[Logits]:
-            return [self.decode(state, graph, None) for state in self.states(rows, graph, save_at).ys]
+            own = (self.decode(state, graph, None) for state in self.states(rows, graph, save_at).ys)
+            return [gather_rows(self.ranks, logits, self.own_nodes(graph)) for logits in own]
 
         found: list[Logits] = self._run(compute, x, edges, edge_weight)
         return found
 
+    def own_logits(self, x: FeatureRows, graph: Graph, nodes: Index | None) -> Logits:
+        """Logits of the own nodes among ``nodes``."""
+        return self.decode(self.states(x, graph, None).final, graph, nodes)
+
     def decode(self, own: Nodes, graph: Graph, nodes: Index | None) -> Logits:
-        """Logits of all nodes, or of some, from the states of the own ones."""
-        places, chosen = self._chosen(self.own_nodes(graph), graph.num_nodes, nodes)
+        """Logits of the own nodes among ``nodes`` from the states of all own nodes."""
+        assert isinstance(self.model, ContinuousGNN)
+        places, chosen = self.chosen(graph, nodes)
         own = own if chosen is None else own.index_select(0, chosen)
         with dropout_as_part(Part(places[self.ranks.rank], sum(place.numel() for place in places))):
-            logits = self.model.decoder(own)
-        return gather_rows(self.ranks, logits, places)
+            logits: Logits = self.model.decoder(own)
+        return logits
 
-    def _chosen(self, own: list[Index], total: int, nodes: Index | None) -> tuple[list[Index], Index | None]:
+    def chosen(self, graph: Graph, nodes: Index | None) -> tuple[list[Index], Index | None]:
         """For each rank the places of its nodes among ``nodes``, and which of this rank's nodes are chosen."""
+        own, total = self.own_nodes(graph), graph.num_nodes
         if nodes is None:
             return own, None
         owner, number = nodes.new_empty(total), nodes.new_empty(total)
@@ -128,7 +135,7 @@ class DistributedModel(ABC):
             return
         if graph.num_nodes < self.ranks.size:
             raise ValueError(f"a graph of {graph.num_nodes} nodes cannot be spread over {self.ranks.size} ranks")
-        check_equal(self.ranks, "the graph", digest(graph.pattern.rowptr, graph.pattern.col, graph.weight))
+        check_equal(self.ranks, "the graph", digest({"edges": graph.edge_index, "weight": graph.weight.detach()}))
         self._seen.add(graph)
 
 
@@ -141,15 +148,6 @@ class _Pass(nn.Module):
 
     def forward(self, compute: Callable[..., Any], *arguments: Any) -> Any:
         return compute(*arguments)
-
-
-def digest(*tensors: Tensor) -> str:
-    """A hash of what tensors hold."""
-    found = hashlib.sha256()
-    for tensor in tensors:
-        found.update(f"{list(tensor.shape)}{tensor.dtype}".encode())
-        found.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
 
 
 def check_equal(ranks: Ranks, what: str, own: str) -> None:

@@ -145,7 +145,7 @@ class _Gather(torch.autograd.Function):
 
 
 def gather_rows(ranks: Ranks, own: Tensor, places: Sequence[Index]) -> Tensor:
-    """The whole of which rank ``r`` has the rows ``places[r]``; what is computed of it must be the same on all ranks."""
+    """The whole of which rank ``r`` has the rows ``places[r]``; all ranks must compute the same of it."""
     found: Tensor = _Gather.apply(own, ranks, places)  # type: ignore[no-untyped-call]
     return found
 

@@ -15,6 +15,8 @@ from kuramotognn.data import ColumnEncoder, Columns, GraphSummary, NodeDataset, 
 from kuramotognn.features import Features, check_features, compact_features, normalise_features, scale_features
 from kuramotognn.graph import Graph
 from kuramotognn.kernels import use_backend
+from kuramotognn.parallel import distribute
+from kuramotognn.parallel.launch import current_ranks
 from kuramotognn.runs.provenance import backend
 from kuramotognn.train_result import EpochMetrics, TrainResult
 from kuramotognn.training import fit, predict
@@ -81,7 +83,8 @@ class Task:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.config.seed)
             model = self._build()
-        return model.to(self.config.device)
+        model, ranks = model.to(self.config.device), current_ranks()
+        return model if ranks is None else distribute(model, ranks.group)
 
     def skeleton(self) -> nn.Module | None:
         """The model without memory for its parameters; None where its constructor needs their values."""
