@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from kuramotognn.checkpoints import Checkpoint, CheckpointError, CheckpointFolder, digest
 from kuramotognn.data.splits import Split
-from kuramotognn.features import Features, check_features, compact_features
+from kuramotognn.features import FeatureRows, Features, check_features, compact_features
 from kuramotognn.graph import Graph
 from kuramotognn.metrics import measure
 from kuramotognn.models.continuous import ContinuousGNN
@@ -45,7 +45,7 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 def fit(
     model: nn.Module,
-    x: Features,
+    x: Features | FeatureRows,
     edges: EdgeIndex | Graph,
     y: Labels,
     split: Split,
@@ -62,6 +62,7 @@ def fit(
             with ``edge_weight``. A method ``set_training_nodes`` of one of its modules is called with the split's
             training nodes.
         x: ``[N, F]`` features, sparse or dense; made sparse when nearly empty and the model takes sparse features.
+            One of several processes may pass the rows that it needs.
         edges: a graph, or PyG's ``edge_index``.
         y: ``[N]`` classes.
         split: the nodes to train, select and test on.
@@ -71,7 +72,7 @@ def fit(
         on_epoch: called with the metrics of each epoch.
     """
     config = config or TrainingConfig()
-    check_features(x)
+    check_features(x.x if isinstance(x, FeatureRows) else x)
     if config.select_time and not isinstance(model, ContinuousGNN):
         raise ValueError(f"select_time needs a model with a flow, got {type(model).__name__}")
     if config.metric == "roc-auc" and (classes := int(y.max()) + 1) != 2:
@@ -86,8 +87,10 @@ def fit(
         return _Training(model, model_inputs(model, x, edges), y, split, config, seed, checkpoints).run(on_epoch)
 
 
-def model_inputs(model: nn.Module, x: Features, edges: EdgeIndex | Graph) -> tuple[Any, ...]:
+def model_inputs(model: nn.Module, x: Features | FeatureRows, edges: EdgeIndex | Graph) -> tuple[Any, ...]:
     """The arguments of a forward pass: models of this library take sparse features and graphs, others tensors."""
+    if isinstance(x, FeatureRows):
+        return x, edges
     if isinstance(model, ContinuousGNN | DiscreteGNN):
         x = compact_features(x)
         graph = edges if isinstance(edges, Graph) else Graph.from_edge_index(edges, x.shape[0])
@@ -100,7 +103,9 @@ def model_inputs(model: nn.Module, x: Features, edges: EdgeIndex | Graph) -> tup
 
 
 @torch.no_grad()
-def predict(model: nn.Module, x: Features, edges: EdgeIndex | Graph, *, time: float | None = None) -> Logits:
+def predict(
+    model: nn.Module, x: Features | FeatureRows, edges: EdgeIndex | Graph, *, time: float | None = None
+) -> Logits:
     """Logits of every node, without dropout; at ``time`` along the flow when given."""
     return _predict(model, model_inputs(model, x, edges), time)
 

@@ -58,7 +58,7 @@ def train(
     if dist.is_initialized():
         distribute(model, how=how)
     y, split = small_split()
-    config = TrainingConfig(**{"epochs": 5, "optimiser": "sgd", "learning_rate": 0.2} | training)
+    config = TrainingConfig(**{"epochs": 5, "optimiser": "sgd", "learning_rate": 0.05, "clip_norm": 1.0} | training)
     result = fit(model, small_features(sparse), small_graph(), y, split, config=config)
     return {
         "parameters": {key: value.clone() for key, value in model.state_dict().items()},

@@ -11,7 +11,12 @@ from tests.parallel.test_channels import check
 
 CASES: dict[str, tuple[Any, ...]] = {
     "residual": ("kuramotognn-res", {}, {}, True),
-    "time-varying": ("kuramotognn-tv", {"encoder": "mlp"}, {"select_time": True, "time_candidates": 3}, False),
+    "time-varying": (
+        "kuramotognn-tv",
+        {"encoder": "mlp", "time": 2.0},
+        {"select_time": True, "time_candidates": 3},
+        False,
+    ),
     "adaptive": ("kuramotognn-adaptive", {}, {}, True),
     "kuramoto": ("kuramotognn", {}, {}, True, "nodes"),
     "signed": ("kuramotognn-signed", {}, {}, True, "nodes"),

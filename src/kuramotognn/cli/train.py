@@ -123,6 +123,9 @@ class RunProgress(RunObserver):
         results = ", ".join(f"{each:g}: {100 * score:.1f} %" for each, score in tried.items())
         self.console.print(f"model.time={time:g} was chosen on validation nodes of the first split ({results})")
 
+    def spread(self, sentence: str) -> None:
+        self.console.print(sentence)
+
     def read(self, summary: GraphSummary) -> None:
         show_summary(summary, self.console)
 

@@ -20,6 +20,9 @@ class Distributed(Protocol):
     def feature_rows(self, x: Features | FeatureRows, graph: Graph) -> FeatureRows:
         """What this process needs of the features."""
 
+    def describe(self, graph: Graph) -> str:
+        """In words, what is spread and what is exchanged."""
+
     def logits(
         self, x: Features | FeatureRows, edges: Any, edge_weight: EdgeWeight | None, nodes: Index | None
     ) -> Logits:
