@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -47,12 +48,13 @@ class RankProcess:
     def __init__(self, lost: Callable[[str], None]) -> None:
         """Join the group; ``lost`` is called, in another thread, with a sentence when the group has broken."""
         self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        self.master = f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
+        self.master = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
         self.lost, self.over = lost, threading.Event()
         try:
+            self._wait_for_master()
             joined = rendezvous("env://", self.rank, self.size, timeout=timedelta(seconds=LOST))
             self.store = next(joined)[0]
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, OSError, KeyError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise LaunchError(
                 f"cannot meet all {self.size} ranks at the master {self.master} within {LOST:g} s ({reason}); check "
@@ -77,6 +79,20 @@ class RankProcess:
         dist.barrier()
         self.over.set()
         dist.destroy_process_group()
+
+    def _wait_for_master(self) -> None:
+        """Wait until the master listens, unless this process is to: torch would try longer than it is told to."""
+        if self.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+            return
+        address, end = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), time.monotonic() + LOST
+        while True:
+            try:
+                socket.create_connection(address, timeout=BEAT).close()
+                return
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(BEAT / 10)
 
     def first_to_fail(self) -> bool:
         """Whether no other rank has reported a failure yet; they learn of this one."""
