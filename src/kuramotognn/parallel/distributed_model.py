@@ -33,6 +33,9 @@ class DistributedModel(ABC):
         self._pass = _Pass(model)
         self._seen: WeakSet[Graph] = WeakSet()
 
+    def __reduce__(self) -> Any:
+        return type(None), ()  # A copy of the model, or one that was stored, runs in one process.
+
     @abstractmethod
     def own_nodes(self, graph: Graph) -> list[Index]:
         """The nodes of each rank, ascending."""

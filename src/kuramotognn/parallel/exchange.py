@@ -31,9 +31,6 @@ class Ranks:
         self.group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Ranks:
-        return self  # A process group cannot be copied.
-
     def bounds(self, count: int) -> list[int]:
         """Boundaries of nearly equal ranges of ``count`` things, one range a rank."""
         return [count * rank // self.size for rank in range(self.size + 1)]
