@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -91,14 +92,17 @@ def test_refused_in_every_rank(two: Processes, sentence: str) -> None:
 
 def state_dicts_and_rows() -> tuple[list[str], torch.Tensor, int]:
     """What a user has after spreading a model: the same names, the parameters of rank 0, and a part of the features."""
-    torch.manual_seed(dist.get_rank())
-    model = distribute(cases.make_model("kuramotognn"))
-    rows = model.distributed.feature_rows(cases.small_features(), cases.small_graph())
+    model, x, graph = cases.make_model("kuramotognn"), cases.small_features(), cases.small_graph()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += dist.get_rank()
+    rows = distribute(model).distributed.feature_rows(x, graph)
     assert isinstance(rows, FeatureRows)
-    assert_near(
-        predict(model, rows, cases.small_graph()), predict(model, cases.small_features(), cases.small_graph()), ""
-    )
-    return list(model.state_dict()), predict(model, rows, cases.small_graph()), rows.x.shape[0]
+    assert_near(predict(model, rows, graph), predict(model, x, graph), "with own rows")
+    alone = copy.deepcopy(model)
+    assert alone.distributed is None
+    assert_near(predict(alone, x, graph), predict(model, x, graph), "copy in one process")
+    return list(model.state_dict()), predict(model, rows, graph), rows.x.shape[0]
 
 
 def test_a_spread_model_has_the_same_parameters_and_a_part_of_the_features(two: Processes) -> None:

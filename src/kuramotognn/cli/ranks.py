@@ -6,16 +6,18 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
 
+from kuramotognn.cli.app import COMMANDS
 from kuramotognn.printable import printable
 
 FOR_RANKS = ("train", "evaluate", "predict")
-FAILURE = 1
+FAILURE, USER_ERROR = 1, 2
 PATIENCE = 1.5
 """Seconds that other ranks leave rank 0 to report a failure that all of them have."""
 COPIED = ("config.toml", "result.json", "split-*/result.json", "split-*/model.safetensors", "split-*/encoder.json")
@@ -42,18 +44,16 @@ def run_as_rank(run: Callable[[Complain], int], tokens: Sequence[str]) -> int:
     def lost(sentence: str) -> None:
         if sentence:
             say(f"{sentence}; go on with train --resume, with any number of ranks")
-        for copy in _copies:
-            rmtree(copy, ignore_errors=True)
-        os._exit(FAILURE)
+        _end(FAILURE)
 
-    def complain(sentence: str, code: int = 2) -> int:
+    def complain(sentence: str, code: int = USER_ERROR) -> int:
         if rank:
             time.sleep(PATIENCE)
         if process.first_to_fail():
             say(f"rank {rank}: {sentence}")
         return code
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(FAILURE))  # Launchers end the other ranks of a failed one by it.
+    signal.signal(signal.SIGTERM, lambda *_: _end(FAILURE))  # Launchers send it to the other ranks of a failed one.
     try:
         process = RankProcess(lost)
     except LaunchError as error:
@@ -61,29 +61,29 @@ def run_as_rank(run: Callable[[Complain], int], tokens: Sequence[str]) -> int:
         return FAILURE
     try:
         with process.group(), _only_first_prints(rank):
-            command = next((token for token in tokens if not token.startswith("-")), "")
+            command = next((token for token in tokens if token in COMMANDS), "kuramotognn")
             if command not in FOR_RANKS:
-                complain(f"{command or 'kuramotognn'} runs in one process; of several ranks are {', '.join(FOR_RANKS)}")
-                _end(2)
-            if code := run(complain):
+                code = complain(f"{command} runs in one process; {', '.join(FOR_RANKS)} run over several")
+            else:
+                code = run(complain)
+            if code:
                 _end(code)
-        return 0
-    except RuntimeError as error:
-        if not _connection_broke(error):
-            complain(f"{type(error).__name__}: {str(error).splitlines()[0]}")
-            raise
-        time.sleep(LOST + 5)  # Meanwhile signs of life, or the launcher, tell which rank is to blame.
-        return complain("the connection to another rank broke; go on with train --resume", FAILURE)
+    except Exception as error:
+        if _connection_broke(error):
+            time.sleep(LOST + 5)  # Meanwhile signs of life, or the launcher, tell which rank is to blame.
+        traceback.print_exc(file=stderr)
+        _end(complain(f"{type(error).__name__}: {error}", FAILURE))
+    return 0
 
 
-def _connection_broke(error: RuntimeError) -> bool:
-    import torch.distributed as dist
-
-    return isinstance(error, dist.DistError) or any(word in str(error) for word in ("gloo", "NCCL", "onnection"))
+def _connection_broke(error: Exception) -> bool:
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in ("gloo", "NCCL", "onnection"))
 
 
 def _end(code: int) -> None:
-    """End at once: other ranks may wait in an exchange, which leaving the group in order would wait for."""
+    """End at once: leaving the group in order would wait for ranks that wait for this one."""
+    for copy in _copies:
+        rmtree(copy, ignore_errors=True)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
