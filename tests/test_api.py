@@ -9,7 +9,7 @@ PUBLIC = """
     DelayedKuramoto AdaptiveKuramoto DampedOscillators Diffusion Solver integrate Solution SolverError
     ContinuousGNN KuramotoConv KuramotoGNN GraphCON GRAND GCN GAT GraphSAGE GCNII ModelInfo MODELS
     TrainingConfig fit EpochMetrics TrainResult predict oversmoothing_profile Profile is_oversmoothing Decay __version__
-    load_pretrained Pretrained
+    load_pretrained Pretrained distribute
 """
 
 

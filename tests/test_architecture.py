@@ -29,7 +29,7 @@ ORDER = [
         "training",
         "train_result",
     ),
-    *("batches", "training_config", "models"),
+    *("batches", "training_config", "parallel", "models"),
     *(
         "solve",
         "solver",

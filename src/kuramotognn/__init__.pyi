@@ -54,6 +54,7 @@ from .models import GraphSAGE as GraphSAGE
 from .models import KuramotoConv as KuramotoConv
 from .models import KuramotoGNN as KuramotoGNN
 from .models import ModelInfo as ModelInfo
+from .parallel import distribute as distribute
 from .runs.exported import Pretrained as Pretrained
 from .runs.exported import load_pretrained as load_pretrained
 from .solve import Solution as Solution

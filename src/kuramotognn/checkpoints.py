@@ -76,7 +76,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str,
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(facts)
     # One entry: safetensors writes several in no fixed order, and the file should have the same bytes each time.
-    metadata = {METADATA: json.dumps({"digest": _digest(plain, text), "facts": text})}
+    metadata = {METADATA: json.dumps({"digest": digest(plain, text), "facts": text})}
     write_atomically(path, safetensors.torch.save(plain, metadata))
 
 
@@ -93,7 +93,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
         stored = parse_json(metadata[METADATA])
         facts = str(stored["facts"])
-        if stored["digest"] != _digest(tensors, facts):
+        if stored["digest"] != digest(tensors, facts):
             raise CheckpointError(f"{path.name} is corrupted: its content does not match its digest")
         return tensors, parse_json(facts)
     except FileNotFoundError as error:
@@ -104,9 +104,10 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise CheckpointError(f"{path.name} is corrupted: {error}") from error
 
 
-def _digest(tensors: Mapping[str, Tensor], facts: str) -> str:
-    digest = hashlib.sha256(facts.encode())
+def digest(tensors: Mapping[str, Tensor], facts: str = "") -> str:
+    """A hash of names, shapes, types and numbers."""
+    found = hashlib.sha256(facts.encode())
     for name in sorted(tensors):
-        digest.update(f"{name}{list(tensors[name].shape)}{tensors[name].dtype}".encode())
-        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+        found.update(f"{name}{list(tensors[name].shape)}{tensors[name].dtype}".encode())
+        found.update(tensors[name].cpu().reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()

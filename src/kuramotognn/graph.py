@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -105,6 +106,14 @@ class Pattern:
 
 
 @dataclass(frozen=True, eq=False)
+class Part:
+    """Some rows, or some stored entries, of a whole: their places in it, and how many it has."""
+
+    place: Index
+    total: int
+
+
+@dataclass(frozen=True, eq=False)
 class Graph:
     """A directed, weighted graph whose row ``i`` lists the nodes ``j`` that act on ``i``.
 
@@ -201,6 +210,19 @@ class Graph:
         kept = col >= 0
         # Rows and columns keep their order, so that nothing needs to be sorted.
         return Graph(Pattern.from_sorted(row[kept], col[kept], count, count), self.weight[entry[kept]])
+
+    @property
+    def edge_part(self) -> Part | None:
+        """Which edges of a larger graph these are, where its nodes are spread over processes."""
+        return None
+
+    def sources(self, x: Tensor) -> Tensor:
+        """The rows of ``x`` for the columns of the pattern: those of all nodes that act on the nodes at hand."""
+        return x
+
+    def derive(self, make: Callable[[Graph], Graph]) -> Graph:
+        """What ``make`` gives for the whole graph, of which this may be a part."""
+        return make(self)
 
     def to(self, target: torch.device | str | torch.dtype) -> Graph:
         """On a device, or with weights of a floating-point type; the graph itself where nothing changes."""

@@ -6,7 +6,7 @@ import math
 import time as clock
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cached_property, partial
 from inspect import signature
 from statistics import fmean
 from typing import Any
@@ -17,13 +17,15 @@ from pydantic import TypeAdapter
 from torch import Tensor, nn
 
 from kuramotognn.batches import Batch, make_batches, set_training_nodes
-from kuramotognn.checkpoints import Checkpoint, CheckpointError, CheckpointFolder
+from kuramotognn.checkpoints import Checkpoint, CheckpointError, CheckpointFolder, digest
 from kuramotognn.data.splits import Split
-from kuramotognn.features import Features, check_features, compact_features
+from kuramotognn.features import FeatureRows, Features, check_features, compact_features
 from kuramotognn.graph import Graph
 from kuramotognn.metrics import measure
 from kuramotognn.models.continuous import ContinuousGNN
 from kuramotognn.models.discrete import DiscreteGNN
+from kuramotognn.parallel.checkpoints import FirstRankCheckpoints
+from kuramotognn.parallel.distributed_model import DistributedModel
 from kuramotognn.solve import solver_errors
 from kuramotognn.train_result import EpochMetrics, TrainResult
 from kuramotognn.training_config import TrainingConfig
@@ -44,7 +46,7 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 def fit(
     model: nn.Module,
-    x: Features,
+    x: Features | FeatureRows,
     edges: EdgeIndex | Graph,
     y: Labels,
     split: Split,
@@ -61,6 +63,7 @@ def fit(
             with ``edge_weight``. A method ``set_training_nodes`` of one of its modules is called with the split's
             training nodes.
         x: ``[N, F]`` features, sparse, dense or on disk; made sparse when nearly empty and the model takes sparse ones.
+            One of several processes may pass the rows that it needs.
         edges: a graph, or PyG's ``edge_index``.
         y: ``[N]`` classes.
         split: the nodes to train, select and test on.
@@ -70,22 +73,29 @@ def fit(
         on_epoch: called with the metrics of each epoch.
     """
     config = config or TrainingConfig()
-    check_features(x)
+    check_features(x.x if isinstance(x, FeatureRows) else x)
     if config.select_time and not isinstance(model, ContinuousGNN):
         raise ValueError(f"select_time needs a model with a flow, got {type(model).__name__}")
     if config.metric == "roc-auc" and (classes := int(y.max()) + 1) != 2:
         raise ValueError(f"metric roc-auc is for two classes, got {classes}; take balanced-accuracy or macro-f1")
     set_training_nodes(model, split.train)
+    if isinstance(ranks := getattr(model, "distributed", None), DistributedModel):
+        if config.batch != "none":
+            raise ValueError(f"training.batch {config.batch!r} is for one process; leave it out, or start one rank")
+        checkpoints = FirstRankCheckpoints(checkpoints, ranks.ranks)
     with torch.random.fork_rng(devices=_generator_devices(y)):
         torch.manual_seed(seed)
         return _Training(model, model_inputs(model, x, edges), y, split, config, seed, checkpoints).run(on_epoch)
 
 
-def model_inputs(model: nn.Module, x: Features, edges: EdgeIndex | Graph) -> tuple[Any, ...]:
+def model_inputs(model: nn.Module, x: Features | FeatureRows, edges: EdgeIndex | Graph) -> tuple[Any, ...]:
     """The arguments of a forward pass: models of this library take sparse features and graphs, others tensors."""
+    if isinstance(x, FeatureRows):
+        return x, edges
     if isinstance(model, ContinuousGNN | DiscreteGNN):
         x = compact_features(x)
-        return x, edges if isinstance(edges, Graph) else Graph.from_edge_index(edges, x.shape[0])
+        graph = edges if isinstance(edges, Graph) else Graph.from_edge_index(edges, x.shape[0])
+        return x if model.distributed is None else model.distributed.feature_rows(x, graph), graph
     dense = x if isinstance(x, Tensor) else x.to_dense()
     if not isinstance(edges, Graph):
         return dense, edges
@@ -94,7 +104,9 @@ def model_inputs(model: nn.Module, x: Features, edges: EdgeIndex | Graph) -> tup
 
 
 @torch.no_grad()
-def predict(model: nn.Module, x: Features, edges: EdgeIndex | Graph, *, time: float | None = None) -> Logits:
+def predict(
+    model: nn.Module, x: Features | FeatureRows, edges: EdgeIndex | Graph, *, time: float | None = None
+) -> Logits:
     """Logits of every node, without dropout; at ``time`` along the flow when given."""
     return _predict(model, model_inputs(model, x, edges), time)
 
@@ -106,8 +118,7 @@ def _predict(model: nn.Module, inputs: tuple[Any, ...], time: float | None) -> L
         return logits
     if not isinstance(model, ContinuousGNN):
         raise ValueError(f"time needs a model with a flow, got {type(model).__name__}")
-    final: Logits = model.decoder(model.flow(*inputs, save_at=[time]).final)
-    return final
+    return model.logits_along(*inputs, save_at=[time])[0]
 
 
 def accuracy(logits: Logits, y: Labels, nodes: Index) -> float:
@@ -245,8 +256,8 @@ class _Training:
         assert isinstance(self.model, ContinuousGNN)
         count = self.config.time_candidates
         reach = self.config.time_reach * self.model.time
-        solution = self.model.flow(*self.inputs, save_at=[reach * (k + 1) / count for k in range(count)])
-        return [(t, self.model.decoder(state)) for t, state in zip(solution.ts, solution.ys, strict=True)]
+        times = [reach * (k + 1) / count for k in range(count)]
+        return list(zip(times, self.model.logits_along(*self.inputs, save_at=times), strict=True))
 
     def _result(self) -> TrainResult:
         assert self.best is not None
@@ -288,8 +299,16 @@ class _Training:
             "history": [asdict(metrics) for metrics in self.history],
             "best_epoch": self.best.epoch if self.best else None,
             "seconds": self._seconds(),
+            "graph": self._graph,
         }
         return Checkpoint(tensors, facts)
+
+    @cached_property
+    def _graph(self) -> str:
+        """A hash of the edges."""
+        edges = self.inputs[1]
+        parts = (edges.edge_index, edges.weight) if isinstance(edges, Graph) else self.inputs[1:]
+        return digest({str(number): part for number, part in enumerate(parts)})
 
     def _restore(self, saved: Checkpoint) -> None:
         assert self.checkpoints is not None
@@ -309,6 +328,8 @@ class _Training:
                 name.removeprefix(prefix): value for name, value in saved.tensors.items() if name.startswith(prefix)
             }
 
+        if saved.facts.get("graph") not in (None, self._graph):
+            raise ValueError("it was made on another graph")
         self.best_state = part("best/")
         self.model.load_state_dict(self.best_state)
         self.model.load_state_dict(part("model/"))

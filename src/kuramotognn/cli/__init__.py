@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from cyclopts import CycloptsError, UnknownOptionError
 
 from kuramotognn.cli.app import make_app, model_in
+from kuramotognn.cli.ranks import Complain, run_as_rank, several_processes
 from kuramotognn.errors import CheckError, SolverError, memory_ran_out
 from kuramotognn.printable import printable
 
@@ -21,6 +22,12 @@ BROKEN_PIPE = 141  # the exit code that a shell reports for a program that SIGPI
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake is one sentence and exit code 2, never a traceback."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
+    if several_processes():
+        return run_as_rank(lambda complain: _run(tokens, complain), tokens)
+    return _run(tokens, _complain)
+
+
+def _run(tokens: list[str], complain: Complain) -> int:
     if {"--quiet", "--json"} & set(tokens):
         warnings.simplefilter("ignore")
     try:
@@ -29,18 +36,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt as error:
         how = str(error)
-        return _complain(f"interrupted{'; what was finished is kept, ' if how else ''}{how}", INTERRUPTED)
+        return complain(f"interrupted{'; what was finished is kept, ' if how else ''}{how}", INTERRUPTED)
     except BrokenPipeError as error:
-        return BROKEN_PIPE if _output_closed() else _complain(str(error))
+        return BROKEN_PIPE if _output_closed() else complain(str(error))
     except CheckError as failure:
-        return _complain(str(failure), 1)
+        return complain(str(failure), 1)
     except UnknownOptionError as error:
-        return _complain(_unknown_option(error, tokens))
+        return complain(_unknown_option(error, tokens))
     except (CycloptsError, ValueError, SolverError, OSError, MemoryError, RuntimeError) as error:
         known = not isinstance(error, RuntimeError) or memory_ran_out(error)
         if os.environ.get("KURAMOTOGNN_DEBUG") or not known:
             raise
-        return _complain(_memory_sentence(error) if memory_ran_out(error) else str(error))
+        return complain(_memory_sentence(error) if memory_ran_out(error) else str(error))
     return 0
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from kuramotognn.cli.output import PLAIN, Output
+from kuramotognn.cli.ranks import run_folder
 from kuramotognn.cli.terminal import make_console
 from kuramotognn.printable import printable
 
@@ -26,7 +27,8 @@ def evaluate(run: Path, *, output: Output = PLAIN) -> None:
     """
     from kuramotognn.runs.stored_run import evaluate_run
 
-    evaluations = evaluate_run(run)
+    with run_folder(run) as folder:
+        evaluations = evaluate_run(folder)
     if output.json:
         print(json.dumps([vars(each) | {"recorded": each.recorded.record()} for each in evaluations], indent=2))
     elif output.quiet:

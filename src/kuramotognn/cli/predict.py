@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.cli.output import PLAIN, Output
+from kuramotognn.cli.ranks import is_first, run_folder
 from kuramotognn.cli.terminal import say
 
 
@@ -60,8 +61,12 @@ def predict(
             raise ValueError("other nodes need --nodes, and --edges unless they are in the same file")
         new = {"nodes": nodes, "edges": edges, "features": features}
         new |= {"allow_missing": True} if allow_missing else {}
-    found = predict_run(run, split, new=new, with_training_nodes=with_training_nodes, observer=RunProgress(output))
-    write_atomically(out, found.csv)
+    with run_folder(run) as folder:
+        found = predict_run(
+            folder, split, new=new, with_training_nodes=with_training_nodes, observer=RunProgress(output)
+        )
+    if is_first():
+        write_atomically(out, found.csv)
     if output.json:
         facts = {"nodes": found.nodes, "model": found.model, "split": found.split, "file": str(out)}
         print(json.dumps(facts))

@@ -15,6 +15,7 @@ from rich.text import Text
 from kuramotognn.cli.check import show_summary
 from kuramotognn.cli.flags import settings_flags
 from kuramotognn.cli.output import PLAIN, Output
+from kuramotognn.cli.ranks import run_folder
 from kuramotognn.cli.terminal import make_console, say
 from kuramotognn.config.resolve import Resolved, flatten, read_toml, resolve
 from kuramotognn.config.tree import Config
@@ -51,8 +52,8 @@ def make_command(model: str) -> Any:
                 "--resume goes on with the run's own settings; leave out --config, --out and other settings"
             )
         else:
-            with RunProgress(output) as progress:
-                run = _naming(resume, lambda: resume_run(resume, progress))
+            with run_folder(resume) as folder, RunProgress(output) as progress:
+                run = _naming(folder, lambda: resume_run(folder, progress))
         _show_run(run, output)
 
     return train
@@ -60,8 +61,7 @@ def make_command(model: str) -> Any:
 
 def _start(settings: dict[str, Any], config: Path | None, out: Path | None, output: Output) -> RunResult:
     resolved = resolve(settings, read_toml(config) if config else None)
-    folder = out or _new_run_folder(resolved.config)
-    with RunProgress(output, resolved) as progress:
+    with run_folder(out or _new_run_folder(resolved.config)) as folder, RunProgress(output, resolved) as progress:
         return _naming(folder, lambda: start_run(resolved.config, folder, progress))
 
 
@@ -122,6 +122,9 @@ class RunProgress(RunObserver):
     def chose_time(self, time: float, tried: Mapping[float, float]) -> None:
         results = ", ".join(f"{each:g}: {100 * score:.1f} %" for each, score in tried.items())
         self.console.print(f"model.time={time:g} was chosen on validation nodes of the first split ({results})")
+
+    def spread(self, sentence: str) -> None:
+        self.console.print(sentence)
 
     def read(self, summary: GraphSummary) -> None:
         show_summary(summary, self.console)

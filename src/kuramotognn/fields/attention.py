@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from kuramotognn.checks import check_choice
 from kuramotognn.fields.coupling import Adjacency, check_heads, check_weights
 from kuramotognn.graph import Graph, Pattern
-from kuramotognn.kernels import attention
+from kuramotognn.kernels import attention, projected_attention
 from kuramotognn.typing import EdgeHeads, EdgeWeight, Nodes
 
 Score: TypeAlias = Literal["scaled-dot", "cosine", "pearson", "exp-kernel"]
@@ -99,8 +99,14 @@ class Attention(Adjacency):
         if self.usual:
             key, query = self.key, self.query
             return attention(graph.pattern, x, key.weight, query.weight, key.bias, graph.weight, self.heads)
-        shape = (x.size(0), self.heads, self.width // self.heads)
-        scores = self._scores(graph.pattern, self.key(x).view(shape), self.query(x).view(shape))
+        return self.of_heads(self.key(x), self.query(x), graph, self.heads)
+
+    def of_heads(self, keys: Nodes, queries: Nodes, graph: Graph, heads: int) -> EdgeWeight:
+        """The attention of ``heads`` heads, averaged, with their keys and queries ``[N, heads · d_k]``."""
+        if self.usual:
+            return projected_attention(graph.pattern, keys, queries, graph.weight, heads)
+        shape = (keys.size(0), heads, self.width // self.heads)
+        scores = self._scores(graph.pattern, keys.view(shape), queries.view(shape))
         return _normalised(graph, scores, self.squash, self.normalise).mean(dim=-1)
 
     def _scores(self, pattern: Pattern, key: Tensor, query: Tensor) -> EdgeHeads:

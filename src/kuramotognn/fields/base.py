@@ -184,6 +184,11 @@ class Field(nn.Module, ABC):
         """The dynamics that start from ``x0`` on ``graph``."""
         return self.dynamics(x0, Couplings.of(self.adjacency, x0, graph, time_varying=self.time_varying))
 
+    @property
+    def separable(self) -> bool:
+        """Whether channels do not act on each other once the couplings are known, so that processes may share them."""
+        return False
+
     @abstractmethod
     def dynamics(self, x0: Nodes, couplings: Couplings) -> Dynamics:
         """The dynamics that start from ``x0`` with these couplings."""

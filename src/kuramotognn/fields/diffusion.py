@@ -65,6 +65,11 @@ class Diffusion(Field):
         if source == "labelled":
             self.register_buffer("training_nodes", torch.empty(0, dtype=torch.long))
 
+    @property
+    def separable(self) -> bool:
+        """Channels diffuse apart unless the attention at each evaluation takes all of them."""
+        return not self.time_varying
+
     def reset_parameters(self) -> None:
         """Reset the couplings; start with α = 1/2 and no source."""
         super().reset_parameters()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from torch import Tensor, nn
 
@@ -30,7 +30,12 @@ class Equation(nn.Module, ABC):
 
     A subclass may learn parameters of its own. Where it needs the width of the phases, its first parameter is
     ``channels``.
+
+    Attributes:
+        separable: whether the velocity of a channel depends on no other channel.
     """
+
+    separable: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, omega: Nodes, couplings: Couplings, strength: float) -> Dynamics | Velocity:
@@ -58,6 +63,8 @@ class Kuramoto(Equation):
     Args:
         interaction: ``"exact"``, or ``"local-order"``, the approximation of the paper's supplement.
     """
+
+    separable: ClassVar[bool] = True
 
     def __init__(self, interaction: Interaction = "exact") -> None:
         super().__init__()
@@ -106,6 +113,11 @@ class PhaseField(Field):
         self.equation = Kuramoto() if equation is None else equation
         self.coupling = coupling
         self.frequencies: Gradient = frequencies
+
+    @property
+    def separable(self) -> bool:
+        """As the equation is, unless the attention at each evaluation takes all channels."""
+        return self.equation.separable and not self.time_varying
 
     def dynamics(self, x0: Nodes, couplings: Couplings) -> Dynamics:
         """The equation with natural frequencies ``x0``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -60,6 +61,8 @@ class SecondOrderKuramoto(Equation):
         damping: damping ``α`` of the velocities, at least 0.
     """
 
+    separable: ClassVar[bool] = True
+
     def __init__(self, damping: NonNegativeFloat = 1.0) -> None:
         super().__init__()
         check_not_negative("damping", damping)
@@ -93,6 +96,8 @@ class Sakaguchi(Equation):
         lag: phase lag ``λ`` in radians.
     """
 
+    separable: ClassVar[bool] = True
+
     def __init__(self, lag: float = 0.3) -> None:
         super().__init__()
         check_finite("lag", lag)
@@ -123,6 +128,8 @@ class DelayedKuramoto(Equation):
     Args:
         delay: delay ``τ`` of the neighbours' phases, 0 or no shorter than a step.
     """
+
+    separable: ClassVar[bool] = True
 
     def __init__(self, delay: NonNegativeFloat = 0.5) -> None:
         super().__init__()

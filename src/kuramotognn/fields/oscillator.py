@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from kuramotognn.checks import check_choice, check_dropout, check_not_negative
+from kuramotognn.features import dropout
 from kuramotognn.fields.base import GRADIENTS, Field, Gradient, SecondOrderDynamics
 from kuramotognn.fields.coupling import Adjacency, Couplings
 from kuramotognn.kernels import spmm
@@ -129,7 +130,7 @@ class DampedOscillators(Field):
         )
 
     def _thin(self, state: Nodes) -> Nodes:
-        return F.dropout(state, self.step_dropout, self.training)
+        return dropout(state, self.step_dropout, self.training)
 
     def _messages(self, x: Nodes, couplings: Couplings) -> Nodes:
         h = x if self.transform is None else x @ self.transform.weight.T

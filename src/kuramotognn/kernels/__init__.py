@@ -4,7 +4,7 @@ Each operation has a folder. Its ``reference`` reads like the equation and runs 
 by the compiled kernels, many times faster.
 """
 
-from kuramotognn.kernels.attention.operator import attention
+from kuramotognn.kernels.attention.operator import attention, projected_attention
 from kuramotognn.kernels.attention.reference import row_softmax
 from kuramotognn.kernels.backend import Backend, backend_in_use, runs_fused, set_backend, use_backend
 from kuramotognn.kernels.flow.reference import kuramoto_local_order, kuramoto_per_edge
@@ -20,6 +20,7 @@ __all__ = [
     "backend_in_use",
     "kuramoto_local_order",
     "kuramoto_per_edge",
+    "projected_attention",
     "row_normalise",
     "row_softmax",
     "runs_fused",

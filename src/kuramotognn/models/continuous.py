@@ -17,6 +17,7 @@ from kuramotognn.fields import (
     Adjacency,
     Attention,
     Couplings,
+    Dynamics,
     Field,
     Normalise,
     RandomWalk,
@@ -27,6 +28,7 @@ from kuramotognn.fields import (
     WeightInit,
 )
 from kuramotognn.graph import Graph, SparseAdjacency, as_graph
+from kuramotognn.models.distributed import Distributed
 from kuramotognn.models.explain import LAYER, explained_layer, masked_weight
 from kuramotognn.solve import EvaluationCounter, Solution, integrate
 from kuramotognn.solver import Solver
@@ -167,7 +169,10 @@ class GraphFlow(nn.Module):
         if torch.is_autocast_enabled(x0.device.type):
             with torch.autocast(x0.device.type, enabled=False):
                 return self.integrate(x0.float(), edges, edge_weight, save_at)
-        dynamics = self.field(x0, self._graph(x0, edges, edge_weight))
+        return self.solve(self.field(x0, self._graph(x0, edges, edge_weight)), x0, save_at)
+
+    def solve(self, dynamics: Dynamics, x0: Nodes, save_at: Sequence[float] | None = None) -> Solution:
+        """The states that ``dynamics`` gives from ``x0``, at ``save_at`` or at ``time`` alone."""
         # Times beyond the model's own are reached by the same steps.
         times = math.ceil(max([self.time, *(save_at or ())]) / self.time * (1 - 1e-9))
         solver, end = self.solver.repeated(self.time, times), times * self.time
@@ -252,6 +257,7 @@ class ContinuousGNN(GraphFlow):
         )
         super().__init__(hidden_channels, make_field, **flow)
         self.in_channels, self.hidden_channels, self.out_channels = in_channels, hidden_channels, out_channels
+        self.distributed: Distributed | None = None
         self.encoder = first
         rectifier = [nn.ReLU()] if decoder_activation == "relu" else []
         self.decoder = nn.Sequential(*rectifier, Dropout(dropout), nn.Linear(hidden_channels, out_channels))
@@ -275,6 +281,10 @@ class ContinuousGNN(GraphFlow):
             nodes: decode these nodes only; all of them take part in the flow.
             return_attention_weights: return the couplings at ``X(0)`` as well, with their edges.
         """
+        if self.distributed is not None:
+            if return_attention_weights:
+                raise ValueError("attention weights are for one process; call a copy of the model with them")
+            return self.distributed.logits(x, edge_index, edge_weight, nodes)
         x0 = self.encoder(as_features(x))
         final = self.integrate(x0, edge_index, edge_weight).final
         logits: Logits = self.decoder(final if nodes is None else final.index_select(0, nodes))
@@ -289,7 +299,17 @@ class ContinuousGNN(GraphFlow):
         save_at: Sequence[float] | None = None,
     ) -> Solution:
         """The hidden states along the flow, at ``save_at`` or at ``time`` alone."""
+        if self.distributed is not None:
+            return self.distributed.flow(x, edge_index, edge_weight, save_at)
         return self.integrate(self.encoder(as_features(x)), edge_index, edge_weight, save_at)
+
+    def logits_along(
+        self, x: Features, edge_index: Edges, edge_weight: EdgeWeight | None = None, *, save_at: Sequence[float]
+    ) -> list[Logits]:
+        """Predictions for every node from the states at each time of ``save_at``."""
+        if self.distributed is not None:
+            return self.distributed.logits_along(x, edge_index, edge_weight, save_at)
+        return [self.decoder(state) for state in self.flow(x, edge_index, edge_weight, save_at=save_at).ys]
 
 
 def make_adjacency(name: AdjacencyName, channels: int, **attention: Any) -> Adjacency:

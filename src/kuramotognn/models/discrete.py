@@ -17,6 +17,7 @@ from kuramotognn.features import Features, affine, as_features, check_width, dro
 from kuramotognn.fields.coupling import check_heads
 from kuramotognn.graph import Graph, as_graph
 from kuramotognn.models.continuous import Edges
+from kuramotognn.models.distributed import Distributed
 from kuramotognn.typing import EdgeWeight, Index, Logits, PositiveFloat, PositiveInt, Probability
 
 # PyG's layers (kuramotognn.models.layers) are imported by those who build such a model: loading PyG takes seconds.
@@ -76,11 +77,14 @@ class DiscreteGNN(nn.Module, ABC):
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
         self.dropout, self.input_dropout, self.residual, self.norm = dropout, input_dropout, residual, norm
+        self.distributed: Distributed | None = None
 
     def forward(
         self, x: Features, edge_index: Edges, edge_weight: EdgeWeight | None = None, *, nodes: Index | None = None
     ) -> Logits:
         """Predict for every node, or for some; see :meth:`ContinuousGNN.forward`."""
+        if self.distributed is not None:
+            return self.distributed.logits(x, edge_index, edge_weight, nodes)
         x = as_features(x)
         check_width(x, self.in_channels)
         logits = self.predict(x, as_graph(edge_index, x.shape[0], edge_weight, next(self.parameters())))
@@ -222,6 +226,8 @@ class GAT(ConvStack):
         """Predict, as :meth:`DiscreteGNN.forward` does; and the attention of the last layer if wanted."""
         if not return_attention_weights:
             return super().forward(*inputs, **options)
+        if self.distributed is not None:
+            raise ValueError("attention weights are for one process; call a copy of the model with them")
         seen: list[tuple[Any, ...]] = []
         last: Any = self.convs[-1]
         hook = last.register_forward_pre_hook(lambda module, args: seen.append(args))
@@ -229,7 +235,10 @@ class GAT(ConvStack):
             logits = super().forward(*inputs, **options)
         finally:
             hook.remove()
-        pattern, _, attention = last.attention(*seen[0])
+        from kuramotognn.models.layers import with_unit_loops
+
+        x, graph = seen[0]
+        pattern, _, attention = last.attention(x, with_unit_loops(graph))
         return logits, (torch.stack([pattern.col, pattern.row]), attention)
 
 

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric import nn as pyg
 
-from kuramotognn.features import Features, affine
+from kuramotognn.features import Features, affine, dropout, dropout_as_part
 from kuramotognn.fields.coupling import RandomWalk, SymmetricWalk, check_weights
 from kuramotognn.graph import Graph, Pattern
 from kuramotognn.kernels import row_softmax, spmm
@@ -27,9 +27,9 @@ def _once_per_graph(make: Callable[[Graph], Graph]) -> Callable[[Graph], Graph]:
 
     def kept(graph: Graph) -> Graph:
         if graph.weight.requires_grad:
-            return make(graph)
+            return graph.derive(make)
         if graph not in made:
-            made[graph] = make(graph)
+            made[graph] = graph.derive(make)
         return made[graph]
 
     return kept
@@ -65,7 +65,8 @@ class GCNConv(pyg.GCNConv):  # type: ignore[misc]
     def forward(self, x: Features, graph: Graph) -> Nodes:
         """New states ``[N, out_channels]``."""
         propagation = symmetric(graph)
-        out: Nodes = spmm(propagation.pattern, propagation.weight, affine(x, self.lin.weight, None)) + self.bias
+        h = graph.sources(affine(x, self.lin.weight, None))
+        out: Nodes = spmm(propagation.pattern, propagation.weight, h) + self.bias
         return out
 
 
@@ -77,7 +78,7 @@ class SAGEConv(pyg.SAGEConv):  # type: ignore[misc]
         mean = row_stochastic(graph)
         own = affine(x, self.lin_r.weight, self.lin_l.bias)
         # The mean of maps is the map of the mean.
-        return spmm(mean.pattern, mean.weight, affine(x, self.lin_l.weight, None)) + own
+        return spmm(mean.pattern, mean.weight, graph.sources(affine(x, self.lin_l.weight, None))) + own
 
 
 class GATConv(pyg.GATConv):  # type: ignore[misc]
@@ -85,18 +86,20 @@ class GATConv(pyg.GATConv):  # type: ignore[misc]
 
     def forward(self, x: Features, graph: Graph) -> Nodes:
         """New states ``[N, heads · out_channels]``, or their mean over heads."""
+        graph = with_unit_loops(graph)
         pattern, h, attention = self.attention(x, graph)
-        attention = F.dropout(attention, self.dropout, self.training)
+        with dropout_as_part(graph.edge_part):
+            attention = dropout(attention, self.dropout, self.training)
         heads = [spmm(pattern, attention[:, k].contiguous(), h[:, k].contiguous()) for k in range(self.heads)]
         out = torch.cat(heads, dim=1) if self.concat else torch.stack(heads).mean(dim=0)
         states: Nodes = out + self.bias
         return states
 
     def attention(self, x: Features, graph: Graph) -> tuple[Pattern, Tensor, EdgeHeads]:
-        """The pattern with self-loops, the projected states ``[N, heads, out_channels]`` and the attention."""
-        graph = with_unit_loops(graph)
-        pattern, h = graph.pattern, affine(x, self.lin.weight, None).view(-1, self.heads, self.out_channels)
-        source, target = ((h * weight).sum(dim=-1) for weight in (self.att_src, self.att_dst))
+        """The pattern, the projected states ``[N, heads, out_channels]`` of its columns, and the attention."""
+        pattern, own = graph.pattern, affine(x, self.lin.weight, None).view(-1, self.heads, self.out_channels)
+        h = graph.sources(own)
+        source, target = (h * self.att_src).sum(dim=-1), (own * self.att_dst).sum(dim=-1)
         scores = F.leaky_relu(pattern.of_col(source) + pattern.of_row(target), self.negative_slope)
         return pattern, h, row_softmax(pattern, scores, graph.weight)
 
@@ -107,5 +110,5 @@ class GCN2Conv(pyg.GCN2Conv):  # type: ignore[misc]
     def forward(self, x: Nodes, x0: Nodes, graph: Graph) -> Nodes:
         """New states ``[N, channels]``."""
         propagation = symmetric(graph)
-        mixed = (1 - self.alpha) * spmm(propagation.pattern, propagation.weight, x) + self.alpha * x0
+        mixed = (1 - self.alpha) * spmm(propagation.pattern, propagation.weight, graph.sources(x)) + self.alpha * x0
         return torch.addmm(mixed, mixed, self.weight1, beta=1 - self.beta, alpha=self.beta)

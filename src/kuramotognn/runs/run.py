@@ -126,6 +126,8 @@ def _train_split(task: Task, folder: Path, number: int, observer: RunObserver) -
         for sentence in task.unseen():
             observer.warning(sentence)
     model, split, checkpoints = task.model(), task.split(number), CheckpointFolder(home)
+    if number == task.config.first_split and (spread := getattr(model, "distributed", None)) is not None:
+        observer.spread(spread.describe(task.graph))
     with (home / METRICS).open("w", encoding="utf-8") as metrics_file:
 
         def record(metrics: EpochMetrics) -> None:

@@ -49,6 +49,9 @@ class RunObserver:
     def read(self, summary: GraphSummary) -> None:
         """A graph of the user's own was read."""
 
+    def spread(self, sentence: str) -> None:
+        """The model is spread over ranks; the sentence says how."""
+
     def chose_time(self, time: float, tried: Mapping[float, float]) -> None:
         """The integration time was chosen by the validation results of several."""
 

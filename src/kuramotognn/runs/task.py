@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,9 +13,18 @@ from torch import nn
 from kuramotognn.checkpoints import CheckpointFolder
 from kuramotognn.config.tree import Config
 from kuramotognn.data import ColumnEncoder, Columns, GraphSummary, NodeDataset, Split
-from kuramotognn.features import Features, check_features, compact_features, normalise_features, scale_features
+from kuramotognn.features import (
+    FeatureRows,
+    Features,
+    check_features,
+    compact_features,
+    normalise_features,
+    scale_features,
+)
 from kuramotognn.graph import Graph
 from kuramotognn.kernels import use_backend
+from kuramotognn.parallel import distribute
+from kuramotognn.parallel.launch import current_ranks
 from kuramotognn.runs.provenance import backend
 from kuramotognn.train_result import EpochMetrics, TrainResult
 from kuramotognn.training import fit, predict
@@ -26,7 +36,7 @@ class Task:
     """The data of a run: features, graph and labels on the run's device.
 
     Where features are fitted to training nodes (columns of a table, standardised numbers) :meth:`for_split` gives those
-    of a split.
+    of a split. One of several ranks keeps ``own_rows``, and no other features in ``x``.
     """
 
     config: Config
@@ -35,6 +45,7 @@ class Task:
     graph: Graph
     y: Labels
     encoder: ColumnEncoder | None = None
+    own_rows: FeatureRows | None = None
 
     @staticmethod
     def from_config(config: Config, on_read: Callable[[GraphSummary], None] | None = None) -> Task:
@@ -53,7 +64,7 @@ class Task:
         elif loops:
             graph = graph.with_self_loops()
         task = Task(config, dataset, dataset.x, graph.to(config.device), dataset.y.to(config.device))
-        return task._with_features(dataset.x)
+        return task._with_features(dataset.x)._with_own_rows()
 
     @property
     def fitted(self) -> bool:
@@ -85,7 +96,8 @@ class Task:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.config.seed)
             model = self._build()
-        return model.to(self.config.device)
+        model, ranks = model.to(self.config.device), current_ranks()
+        return model if ranks is None else distribute(model, ranks.group)
 
     def skeleton(self) -> nn.Module | None:
         """The model without memory for its parameters; None where its constructor needs their values."""
@@ -107,7 +119,7 @@ class Task:
         with use_backend(config.backend):
             return fit(
                 model,
-                self.x,
+                self.own_rows or self.x,
                 self.graph,
                 self.y,
                 split,
@@ -125,7 +137,7 @@ class Task:
     def predict(self, model: nn.Module, time: float | None = None) -> Logits:
         """Logits of every node with the run's kernels; see :func:`kuramotognn.predict`."""
         with use_backend(self.config.backend):
-            return predict(model, self.x, self.graph, time=time)
+            return predict(model, self.own_rows or self.x, self.graph, time=time)
 
     def _columns(self) -> Columns:
         return self.dataset.columns or Columns.of_features(self.dataset.x)
@@ -133,7 +145,15 @@ class Task:
     def _with_features(self, x: Features) -> Task:
         how = self.config.data.normalisation
         x = scale_features(x if how == "standardise" else normalise_features(x, how), self.config.data.scale)
-        return replace(self, x=compact_features(x).to(self.config.device))
+        return replace(self, x=compact_features(x).to(self.config.device), own_rows=None)
+
+    def _with_own_rows(self) -> Task:
+        """With the features that one of several ranks needs, and no others; all where training nodes make features."""
+        if current_ranks() is None or self.fitted:
+            return self
+        spread: Any = self.model()
+        rows = spread.distributed.feature_rows(self.x, self.graph)
+        return replace(self, dataset=replace(self.dataset, x=rows.x), x=rows.x, own_rows=rows)
 
 
 def without_memory(build: Callable[[], nn.Module]) -> nn.Module | None:

@@ -37,12 +37,17 @@ def attention(
     check_shape("the query", query, tuple(key.shape))
     check_shape("the bias", bias, tuple(key.shape[:1]))
     check_shape("weights", weight, (pattern.num_entries,))
-    keys, queries = widened(F.linear(x, key, bias)), widened(F.linear(x, query))
+    return projected_attention(pattern, F.linear(x, key, bias), F.linear(x, query), weight, heads)
+
+
+def projected_attention(pattern: Pattern, keys: Nodes, queries: Nodes, weight: EdgeWeight, heads: int) -> EdgeWeight:
+    """:func:`attention` of keys and queries ``[N, H · d_k]``."""
+    keys, queries = widened(keys), widened(queries)
     kind, weight = weight.dtype, widened(weight)
     if keys.dtype == queries.dtype == weight.dtype and runs_fused(keys) and fits(pattern):
         a: EdgeWeight = edge_attention(layout(pattern), keys, queries, weight, heads)[0]
     else:
-        with torch.autocast(x.device.type, enabled=False):
+        with torch.autocast(keys.device.type, enabled=False):
             a = _by_torch(pattern, keys, queries, weight, heads)
     return a.to(kind)
 
