@@ -32,12 +32,20 @@ NOT_RUN = {
     "kuramotognn explore --dataset cora --time 32 --gif": "a minute; tests/explore/test_page.py",
     "kuramotognn simulate --oscillators 1000000": "a minute; tests/simulate/test_cli.py",
     "kuramotognn theory": "a minute; tests/theory/test_theory.py",
+    "kuramotognn train --dataset ogbn-arxiv": "downloads; tests/data/test_public.py",
+    "kuramotognn train --dataset pubmed": "downloads; tests/test_batches.py",
+    "kuramotognn train --nodes big --batch": "the graph at hand has fewer nodes than parts; tests/test_batches.py",
+    "kuramotognn reproduce depth --datasets cora --splits 2 --cluster": "needs Ray; tests/sweeps/test_cluster.py",
+    "torchrun": "starts processes; tests/parallel/test_launch.py",
     "jq": "not ours",
 }
 """How lines begin that no test runs, and why; they are parsed."""
 HALF_A_MINUTE = ("diagnostics", "explore", "simulator")
 """Pages that `make test-slow` runs."""
-PYTHON_NOT_RUN = {"experiments": "starts processes that import the script"}
+PYTHON_NOT_RUN = {
+    "experiments": "starts processes that import the script",
+    "scale": "needs a process group; tests/parallel/test_channels.py",
+}
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -126,6 +134,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     parts = ("train_masks", "val_masks", "test_masks")
     masks = {name: np.tile(np.arange(60) % 3 == k, (10, 1)) for k, name in enumerate(parts)}
     ratings = {"node_features": rng.normal(size=(60, 8)), "node_labels": np.arange(60) % 2, "edges": ends}
+    np.save(folder / "features.npy", rng.normal(size=(60, 8)).astype(np.float32))
     np.savez(folder / "amazon_ratings.npz", **ratings, **masks)
     nx.write_graphml(karate_club(), folder / "club.graphml")
     (folder / "edges.csv").write_text("\n".join(["source,target", *(f"{a},{b}" for a, b in ends)]))
