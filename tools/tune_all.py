@@ -1,13 +1,15 @@
 """Search settings for the models of the tables, with the same effort for each: `make tune-all`.
 
-Every study is one `kuramotognn tune`, printed before it starts. It begins with the defaults and, where the public
-code has settings, with those; settings recommended so far take no part. Options that the paper's equations do not have
-are left out of the search for all models (tools/tuning). There are three kinds of studies:
+Every study is one `kuramotognn tune`, printed before it starts. There are three kinds:
 
-- for the recommended settings, kept as results/tuning/recommended/DATASET/MODEL.json and MODEL.toml;
-- with the recipe, a consistency term for every model, kept under results/tuning/recipe;
-- at a given depth, for the figures against depth: the recommended settings (which must be there) at that depth in
-  Euler steps of 0.1, with a search over what training at depth depends on, kept under results/tuning/depth-T.
+- for the recommended settings, kept as results/tuning/recommended/DATASET/MODEL.json and MODEL.toml. A study begins
+  with the defaults, with usual settings of the model's family (tools/tuning/starts) and, where the public code has
+  settings, with those; settings recommended so far take no part. A normalisation layer is searched where a model has
+  one; other options that the paper's equations do not have are left out for all (tools/tuning);
+- with the recipe, a consistency term for every model, kept under results/tuning/recipe: the recommended settings (which
+  must be there) with that term, and a search over what it changes most;
+- at a given depth, for the figures against depth: the recommended settings at that depth in Euler steps of 0.1, with a
+  search over what training at depth depends on, kept under results/tuning/depth-T.
 
 `python tools/recommend.py results/tuning/KIND/DATASET/MODEL.toml` makes what was found the recommended settings, or a
 preset named after the kind. What is there is not searched again; a study that was interrupted goes on. A part of it:
@@ -44,10 +46,21 @@ WEBKB = ("kuramotognn", "grand-l", "graphcon", "gcnii")
 DEEP = ("kuramotognn", "grand-l", "grand-l-no-x0", "grand++", "graphcon", "gcnii")
 DEPTHS = (1, 4, 8, 16, 32, 64, 80, 100)
 #: Which file of tools/tuning says what is not searched.
-FAMILY = dict.fromkeys(("kuramotognn", "grand-l", "grand-l-no-x0", "grand++"), "attention-flow")
-FAMILY |= {"graphcon": "second-order"}
-#: What is searched at a given depth; all else is as recommended.
-AT_DEPTH = ("training.learning_rate", "training.weight_decay", "training.clip_norm", "model.coupling", "model.dropout")
+FIXED_BY = dict.fromkeys(("kuramotognn", "grand-l", "grand-l-no-x0", "grand++"), "attention-flow")
+FIXED_BY |= {"graphcon": "second-order"}
+#: Which folder of tools/tuning/starts has settings to try first.
+FAMILY = dict.fromkeys(("grand-l", "grand-l-no-x0", "grand++"), "grand") | dict.fromkeys(
+    ("gcn", "gat", "graphsage"), "layers"
+)
+#: What is searched with the recipe and at a given depth; all else is as recommended.
+WITH_RECIPE = (
+    "training.consistency_temperature",
+    "training.learning_rate",
+    "training.weight_decay",
+    "model.input_dropout",
+    "model.dropout",
+)
+AT_DEPTH = ("training.learning_rate", "training.weight_decay", "model.coupling", "model.dropout")
 
 
 def effort(trials: int, splits: int, candidates: int, confirmation: int, epochs: int, patience: int) -> list[str]:
@@ -56,8 +69,12 @@ def effort(trials: int, splits: int, candidates: int, confirmation: int, epochs:
     return f"{words} --training.epochs {epochs} --training.patience {patience}".split()
 
 
-SMALL, GIVEN, LARGE = effort(40, 8, 4, 12, 300, 60), effort(40, 10, 4, 20, 300, 60), effort(24, 4, 3, 6, 200, 40)
-DEPTH = effort(12, 3, 2, 6, 200, 40)
+SMALL, GIVEN, LARGE = effort(40, 8, 4, 12, 300, 60), effort(40, 10, 4, 20, 1000, 100), effort(24, 3, 3, 6, 300, 50)
+RECIPE_SMALL, RECIPE_LARGE, DEPTH = (
+    effort(12, 4, 2, 8, 300, 60),
+    effort(8, 2, 2, 4, 300, 50),
+    effort(12, 3, 2, 6, 200, 40),
+)
 #: Small graphs first, so that tables grow evenly.
 PLAN = {
     "cora": ((*MAIN, "grand-l-no-x0"), SMALL),
@@ -100,21 +117,24 @@ class Study:
     def command(self) -> list[str]:
         """What to type, from the root of the checkout."""
         words = ["kuramotognn", "tune", "--dataset", self.dataset, "--model", self.model, *self.effort]
-        if self.depth is not None:
+        if self.kind == RECOMMENDED:
+            words += ["--config", _relative(FIXED / f"{FIXED_BY.get(self.model, 'discrete')}.toml")]
+            words += [word for start in self.starts for word in ("--start", _relative(start))]
+        else:
             words += ["--config", _relative(self.folder.with_suffix(".toml"))]
-            return [*words, "--out", _relative(self.folder)]
-        words += ["--config", _relative(FIXED / f"{FAMILY.get(self.model, 'discrete')}.toml")]
-        preset = CONFIG / "presets" / "as-coded" / self.dataset / f"{self.model}.toml"
-        if preset.is_file():
-            words += ["--start", _relative(preset)]
-        if self.kind == RECIPE:
-            words += ["--training.consistency", "2"]
         return [*words, "--out", _relative(self.folder)]
+
+    @property
+    def starts(self) -> list[Path]:
+        """Files of settings to try first."""
+        family = FAMILY.get(self.model, self.model) + ("-webkb" if self.effort == GIVEN else "")
+        preset = CONFIG / "presets" / "as-coded" / self.dataset / f"{self.model}.toml"
+        return [*sorted((FIXED / "starts" / family).iterdir()), *([preset] if preset.is_file() else [])]
 
     def run(self) -> None:
         """Search, and keep the result."""
         going_on = (self.folder / "study.json").is_file()
-        if self.depth is not None and not going_on:
+        if self.kind != RECOMMENDED and not going_on:
             self._write_base()
         words = ["kuramotognn", "tune", "--resume", _relative(self.folder)] if going_on else self.command
         print(shlex.join(words), flush=True)
@@ -130,13 +150,17 @@ class Study:
         write_table()
 
     def _write_base(self) -> None:
-        """The recommended settings at the depth, without what is searched."""
-        depth = {"model.num_layers": self.depth} if self.model == "gcnii" else {"model.time": float(self.depth or 0)}
-        steps = {} if self.model == "gcnii" else {"solver.method": "euler", "solver.step_size": 0.1}
-        flags = {"dataset": self.dataset, "model.name": self.model} | depth | steps
+        """The recommended settings with the recipe or at the depth, without what is searched."""
+        changed: dict[str, Any] = {"training.consistency": 2.0}
+        if self.depth is not None and self.model == "gcnii":
+            changed = {"model.num_layers": self.depth}
+        elif self.depth is not None:
+            changed = {"model.time": float(self.depth), "solver.method": "euler", "solver.step_size": 0.1}
+        flags = {"dataset": self.dataset, "model.name": self.model} | changed
         base = resolve(flags).config.model_dump(mode="json", exclude_none=True, exclude={"splits", "first_split"})
-        given = {name: value for name, value in flatten(base) if name not in AT_DEPTH}
-        given = {name: value for name, value in given.items() if name not in ("training.epochs", "training.patience")}
+        searched = WITH_RECIPE if self.depth is None else AT_DEPTH
+        left_out = (*searched, "training.epochs", "training.patience")
+        given = {name: value for name, value in flatten(base) if name not in left_out}
         STUDIES.mkdir(exist_ok=True)
         content = tomli_w.dumps({"recommended": False} | nest(given))
         write_atomically(self.folder.with_suffix(".toml"), content)
@@ -144,12 +168,12 @@ class Study:
 
 def studies(kinds: Sequence[str] = (), datasets: Sequence[str] = (), models: Sequence[str] = ()) -> list[Study]:
     """What is to be searched, in order; some of it where names are given."""
-    all_of_them = [
-        Study(kind, dataset, model, effort)
-        for kind in (RECOMMENDED, RECIPE)
+    all_of_them = [Study(RECOMMENDED, name, model, effort) for name, (own, effort) in PLAN.items() for model in own]
+    all_of_them += [
+        Study(RECIPE, dataset, model, RECIPE_LARGE if effort == LARGE else RECIPE_SMALL)
         for dataset, (names, effort) in PLAN.items()
-        for model in names
-        if kind == RECOMMENDED or (names != WEBKB and model in MAIN)
+        for model in MAIN
+        if names != WEBKB
     ]
     all_of_them += [
         Study(f"depth-{depth}", dataset, model, DEPTH)

@@ -30,9 +30,9 @@ def open_study(plan: TuningPlan, folder: Path, journal: str = JOURNAL) -> optuna
         return optuna.create_study(
             storage=JournalStorage(JournalFileBackend(str(path))),
             sampler=sampler(plan, 0, 0),
-            # Splits come in the same order in every trial: after 2, 4, 8, … of them trials compare on equal terms, and
-            # the better half goes on.
-            pruner=optuna.pruners.SuccessiveHalvingPruner(min_resource=min(2, plan.splits), reduction_factor=2),
+            # Splits come in the same order in every trial: after 1, 3, 9, … of them trials compare on equal terms, and
+            # the best third goes on.
+            pruner=optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3),
             study_name="tune",
             direction="maximize",
             load_if_exists=True,
