@@ -23,7 +23,8 @@ from benchmarks.workloads import STEP, Workload
 from kuramotognn import KuramotoGNN, Solver, integrate, load_dataset, random_per_class
 from kuramotognn.fields import CoupledDynamics, Couplings
 from kuramotognn.graph import Graph
-from kuramotognn.kernels import layout, use_backend
+from kuramotognn.kernels import use_backend
+from kuramotognn.kernels.pattern_layout import layout
 from kuramotognn.runs.provenance import provenance
 
 RESULTS = Path(__file__).parent / "results"
@@ -334,7 +335,7 @@ def locality() -> dict:
         for label, order in orders.items():
             position = torch.from_numpy(np.argsort(order))
             graph = Graph.from_edge_index(position[work.graph.edge_index], n)
-            graph.pattern.derived["flow_layout"] = layout.layout(graph.pattern)  # Keep this order, whatever the size.
+            graph.pattern.derived["flow_layout"] = layout(graph.pattern)  # Keep this order, whatever the size.
             moved = workloads.make(name, graph, work.x.size(1), 0.5)
             runs[label] = candidates(moved)["fused"]
         runs["renumbered by the engine"] = candidates(work.shortened(0.5))["fused"]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 import torch
 
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.table_files import Table
 from kuramotognn.features import Features
 

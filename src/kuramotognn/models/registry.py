@@ -23,7 +23,7 @@ from kuramotognn.fields import (
 from kuramotognn.models.discrete import GAT, GCN, GCNII, GraphSAGE
 from kuramotognn.models.grand import GRAND
 from kuramotognn.models.graphcon import GraphCON
-from kuramotognn.models.kuramoto import KuramotoGNN
+from kuramotognn.models.kuramotognn import KuramotoGNN
 
 DEFAULT_MODEL = "kuramotognn"
 
