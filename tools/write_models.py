@@ -51,7 +51,7 @@ kuramotognn train --model examples/own_equation.py:SecondHarmonic --model.second
 
 Any torch module works in the same way if it is called as `model(x, edge_index)` and its constructor takes
 `in_channels`, `out_channels` and typed parameters. A package adds models by entry points in the group
-`kuramotognn.models`. For a model of this library, add the class, a line in `models/registry.py` and its facts in
+`kuramotognn.models`. For a model of this library, add the class to `fields` and an entry to
 `models/models.toml`.
 
 A model file is a program: only use files that you trust.
