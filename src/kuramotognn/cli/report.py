@@ -1,4 +1,4 @@
-"""Show what was run."""
+"""Write the report on experiments."""
 
 from __future__ import annotations
 

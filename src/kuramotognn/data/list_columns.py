@@ -1,4 +1,4 @@
-"""Columns of a table that hold more than a cell's value: lists of numbers and masks, as DGL's CSV files have them."""
+"""Table columns that hold lists of numbers or masks, as in DGL's CSV files."""
 
 from __future__ import annotations
 

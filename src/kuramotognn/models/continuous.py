@@ -323,8 +323,3 @@ def reset_children(module: nn.Module) -> None:
             reset()
         else:
             reset_children(child)
-
-
-def count_parameters(model: nn.Module) -> int:
-    """The number of learnable parameters."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

@@ -1,4 +1,4 @@
-"""Oscillators in time."""
+"""Simulate oscillators over time."""
 
 from __future__ import annotations
 
