@@ -103,6 +103,15 @@ def _epoch(result: dict[str, Any], _: Path) -> list[str]:
     return [title, "", *_table(["", "time", "ratio"], rows), "", f"An epoch takes {share:.2f} times its flow alone."]
 
 
+def _edges(result: dict[str, Any], _: Path) -> list[str]:
+    rows = [
+        [name, *(f"{1e3 * row['seconds']:.2f} ms" for row in timings.values()), _ratio(timings["edge_index"], 2)]
+        for name, timings in result.items()
+    ]
+    head = ["forward + backward, d = 64", "Graph", "edge_index", "edge_index / Graph"]
+    return ["## An edge_index at every call beside a Graph built once, on Cora", "", *_table(head, rows)]
+
+
 def _depth(result: dict[str, Any], _: Path) -> list[str]:
     rows = [[name, f"{row['seconds']:.2f} s", _ratio(row, 2)] for name, row in result["hundred_steps"].items()]
     deep = result["thousand_steps"]
@@ -165,6 +174,7 @@ SECTIONS = {
     "flow": _flow,
     "forward": _forward,
     "epoch": _epoch,
+    "edges": _edges,
     "depth": _depth,
     "growth": _growth,
     "locality": _locality,

@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -20,10 +21,11 @@ from benchmarks import older, peers, roofline, workloads
 from benchmarks.report import write_report
 from benchmarks.timing import interleaved, once
 from benchmarks.workloads import STEP, Workload
-from kuramotognn import KuramotoGNN, Solver, integrate, load_dataset, random_per_class
+from kuramotognn import GCN, GRAND, GraphCON, KuramotoGNN, Solver, integrate, load_dataset, random_per_class
 from kuramotognn.fields import CoupledDynamics, Couplings
 from kuramotognn.graph import Graph
-from kuramotognn.kernels import layout, use_backend
+from kuramotognn.kernels import use_backend
+from kuramotognn.kernels.pattern_layout import layout
 from kuramotognn.runs.provenance import provenance
 
 RESULTS = Path(__file__).parent / "results"
@@ -227,6 +229,30 @@ def epochs() -> dict:
     return {"nodes": cora.num_nodes, "channels": 64, "steps": 16, "timings": timings}
 
 
+def edges() -> dict:
+    """An ``edge_index`` given at every call, beside a ``Graph`` built once: forward + backward on Cora."""
+    cora = load_dataset("cora").largest_component()
+    graph = Graph.from_edge_index(cora.edge_index, cora.num_nodes)
+    torch.manual_seed(0)
+    sizes = (cora.num_features, 64, cora.num_classes)
+    models = {"KuramotoGNN": KuramotoGNN(*sizes), "GRAND-l": GRAND(*sizes), "GraphCON": GraphCON(*sizes)}
+    models["GCN"] = GCN(cora.num_features, 64, 2, cora.num_classes)
+    out = {}
+    for name, model in models.items():
+        model.eval()  # Without dropout both ways must give the same bits.
+
+        def gradients(given: object, model: torch.nn.Module = model) -> tuple[Tensor, ...]:
+            logits = model(cora.x, given)
+            return logits.detach(), *torch.autograd.grad(logits.square().sum(), list(model.parameters()))
+
+        pairs = zip(gradients(graph), gradients(cora.edge_index), strict=True)
+        assert all(torch.equal(first, second) for first, second in pairs), f"{name}: a Graph gives other numbers"
+        runs = {"Graph": partial(gradients, graph), "edge_index": partial(gradients, cora.edge_index)}
+        out[name] = interleaved(runs, 11, quick=dict.fromkeys(runs, 15), warm=True)
+        tell(name, out[name])
+    return out
+
+
 def _settled(model: KuramotoGNN, x: object, graph: Graph) -> tuple[Tensor, Tensor, Tensor]:
     with torch.no_grad():
         x0 = model.encoder(x)
@@ -334,7 +360,7 @@ def locality() -> dict:
         for label, order in orders.items():
             position = torch.from_numpy(np.argsort(order))
             graph = Graph.from_edge_index(position[work.graph.edge_index], n)
-            graph.pattern.derived["flow_layout"] = layout.layout(graph.pattern)  # Keep this order, whatever the size.
+            graph.pattern.derived["flow_layout"] = layout(graph.pattern)  # Keep this order, whatever the size.
             moved = workloads.make(name, graph, work.x.size(1), 0.5)
             runs[label] = candidates(moved)["fused"]
         runs["renumbered by the engine"] = candidates(work.shortened(0.5))["fused"]
@@ -345,6 +371,7 @@ def locality() -> dict:
 
 SECTIONS = {  # What takes milliseconds first; peers that fill all memory last: the machine is long busy with it.
     "epoch": epochs,
+    "edges": edges,
     "forward": forwards,
     "depth": depth,
     "growth": growth,

@@ -1,4 +1,4 @@
-// A sparse pattern as the kernels read it: one block of memory that kernels/layout.py builds once per graph.
+// A sparse pattern as the kernels read it: one block of memory that kernels/pattern_layout.py builds once per graph.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,10 @@
-"""Imports point one way, as docs/architecture.md says, and a help text does not load torch."""
+"""Imports point one way, file names are unique, and a help text does not load torch, as docs/architecture.md says."""
 
 import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
@@ -77,6 +78,12 @@ def test_imports_point_one_way(path: Path) -> None:
 
 def test_graph_imports_typing_alone() -> None:
     assert imported(PACKAGE / "graph.py") <= {"typing"}
+
+
+def test_no_two_files_have_one_name() -> None:
+    """But for the specification and the operator of each operation of the kernels."""
+    names = Counter(path.name for path in MODULES if path.name != "__init__.py")
+    assert {name for name, count in names.items() if count > 1} == {"operator.py", "reference.py"}
 
 
 def walks() -> list[list[str]]:

@@ -174,8 +174,3 @@ def test_python_blocks_run(page: Path, desk: Path, tmp_path: Path, monkeypatch: 
     names |= {"adjacency": scipy.sparse.eye(6, k=1).tocsr(), "x": torch.randn(6, 3), "y": torch.arange(6) % 2}
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
-
-
-def test_the_equation_of_the_page_is_that_of_the_example() -> None:
-    (block,) = blocks(ROOT / "docs" / "own-equation.md", "python")
-    assert block == (ROOT / "examples" / "own_equation.py").read_text(encoding="utf-8")

@@ -11,10 +11,10 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from kuramotognn.atomic_write import write_atomically
-from kuramotognn.reports.claims import claims, main_sentences
 from kuramotognn.reports.experiment_charts import charts
 from kuramotognn.reports.opening import opening
-from kuramotognn.reports.report import front_page, to_markdown
+from kuramotognn.reports.paper_claims import claims, main_sentences
+from kuramotognn.reports.report_files import front_page, to_markdown
 from kuramotognn.reports.result_tables import ExperimentResult, experiment_result
 from kuramotognn.reports.sections import Section
 from kuramotognn.sweeps.catalogue import experiments

@@ -1,4 +1,4 @@
-"""Mini-batches of training: the whole graph at once, or the subgraphs of some parts after those of others."""
+"""Mini-batches for training: the whole graph, or subgraphs of a few parts each."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ from kuramotognn.graph import Graph
 from kuramotognn.metrics import measure
 from kuramotognn.models.continuous import ContinuousGNN
 from kuramotognn.models.discrete import DiscreteGNN
-from kuramotognn.parallel.checkpoints import FirstRankCheckpoints
 from kuramotognn.parallel.distributed_model import DistributedModel
+from kuramotognn.parallel.first_rank_checkpoints import FirstRankCheckpoints
 from kuramotognn.solve import solver_errors
 from kuramotognn.train_result import EpochMetrics, TrainResult
 from kuramotognn.training_config import TrainingConfig

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kuramotognn.cli import main
-from kuramotognn.explore import layout
+from kuramotognn.explore import graph_layout
 
 SHORT = ["--splits", "1", "--training.epochs", "2", "--model.hidden-channels", "8", "--quiet"]
 DEEP = ["--model.time", "24", "--solver.step-size", "0.5"]  # As many states as a page holds.
@@ -31,7 +31,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_runs_side_by_side(runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The page of cora with two models and as many states as there can be stays below 4 MB."""
-    monkeypatch.setattr(layout, "STEPS", 2)
+    monkeypatch.setattr(graph_layout, "STEPS", 2)
     assert main(["explore", str(runs / "flow"), str(runs / "grand"), "--no-open", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     page = runs / "flow" / "explore.html"

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kuramotognn import NodeDataset
-from kuramotognn.explore.layout import make_layout
+from kuramotognn.explore.graph_layout import make_layout
 from kuramotognn.explore.moving_picture import to_gif
 from kuramotognn.explore.page import page_data, to_page
 from kuramotognn.explore.palette import class_colours, phase_colours

@@ -13,7 +13,7 @@ from kuramotognn import Graph
 from kuramotognn.kernels import attention, use_backend
 from kuramotognn.kernels.attention.operator import edge_attention
 from kuramotognn.kernels.attention.reference import attention_per_edge
-from kuramotognn.kernels.layout import layout
+from kuramotognn.kernels.pattern_layout import layout
 from tests.conftest import graphs, ring
 from tests.kernels.comparing import (
     CHANNELS,

@@ -135,7 +135,7 @@ def test_a_system_of_mixed_types_is_torchs(which: str) -> None:
 
 
 def test_a_pattern_too_large_for_32_bits_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kuramotognn.kernels.layout.LARGEST", 3)
+    monkeypatch.setattr("kuramotognn.kernels.pattern_layout.LARGEST", 3)
     graph, x = ring(4, torch.float32), torch.ones(4, 2)
     assert not CoupledSystem(graph.pattern, graph.weight, x, 1.0).fits(x)
     torch.testing.assert_close(spmm(graph.pattern, graph.weight, x), 2 * x)

@@ -10,8 +10,8 @@ import torch
 from kuramotognn import Graph
 from kuramotognn.kernels import CoupledSystem
 from kuramotognn.kernels.attention.operator import edge_attention
-from kuramotognn.kernels.layout import layout
-from kuramotognn.simulate.kernels import MEAN_FIELD, OscillatorKernels, lanes, zeros
+from kuramotognn.kernels.pattern_layout import layout
+from kuramotognn.simulate.oscillator_kernels import MEAN_FIELD, OscillatorKernels, lanes, zeros
 
 pytestmark = pytest.mark.usefixtures("isa")
 SinCos: TypeAlias = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]

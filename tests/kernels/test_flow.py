@@ -19,7 +19,7 @@ from kuramotognn.kernels import Backend, CoupledSystem, affine, attention, spmm,
 from kuramotognn.kernels.attention.operator import edge_attention
 from kuramotognn.kernels.flow import operator, system
 from kuramotognn.kernels.flow.reference import kuramoto_per_edge
-from kuramotognn.kernels.layout import flow_layout, layout
+from kuramotognn.kernels.pattern_layout import flow_layout, layout
 from kuramotognn.kernels.sparse.operator import product
 from kuramotognn.solver import TABLEAUX
 from tests.conftest import graphs, ring
@@ -394,7 +394,7 @@ def test_bits_of_a_flow_whose_rows_are_shared(linear: bool, set_threads: Callabl
 @pytest.mark.parametrize("channels", [16, 37])
 def test_renumbered_nodes_give_the_same_flow(channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large graphs are renumbered inside the kernels; nobody outside may notice."""
-    monkeypatch.setattr("kuramotognn.kernels.layout.REORDER_FROM", 2)
+    monkeypatch.setattr("kuramotognn.kernels.pattern_layout.REORDER_FROM", 2)
     graph = random_graph(300, 900, torch.float64)
     assert not flow_layout(graph.pattern).equal(layout(graph.pattern)), "the nodes keep their order"
     (a, x, source, _), upstream = flow_inputs(graph, channels, 0, torch.float64)

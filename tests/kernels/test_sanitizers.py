@@ -37,7 +37,7 @@ def runtime() -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tests", [*TESTS, "simulate/test_run.py"])
+@pytest.mark.parametrize("tests", [*TESTS, "simulate/test_simulation.py"])
 def test_no_bad_address_and_nothing_undefined(tests: str, checked_library: Path) -> None:
     options = ("-q", "-x", "-s", "-p", "no:cacheprovider", "-k", f"not ({NOT_HERE})")
     run(

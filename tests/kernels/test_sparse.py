@@ -11,7 +11,7 @@ from torch import Tensor
 
 from kuramotognn.graph import Pattern
 from kuramotognn.kernels import affine, spmm, use_backend
-from kuramotognn.kernels.layout import layout
+from kuramotognn.kernels.pattern_layout import layout
 from kuramotognn.kernels.sparse.operator import sampled
 from tests.conftest import ring
 from tests.kernels.comparing import (

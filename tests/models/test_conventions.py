@@ -16,7 +16,7 @@ from torch_geometric.utils import to_torch_coo_tensor, to_torch_csr_tensor
 
 from kuramotognn import GRAND, Graph, GraphCON, KuramotoConv, KuramotoGNN, Solver, integrate
 from kuramotognn.models.continuous import GraphFlow
-from tests.models.test_kuramoto import example
+from tests.models.test_kuramotognn import example
 
 MAKERS: dict[str, Callable[[], GraphFlow]] = {
     "KuramotoGNN": lambda: KuramotoGNN(5, 8, 3, time=2.0, heads=2),
@@ -190,8 +190,8 @@ def test_the_graph_of_an_edge_index_is_built_once(
 def test_channels_are_attributes() -> None:
     for name, make in MAKERS.items():
         model: Any = make()
-        assert (model.in_channels, model.out_channels) == ((5, 5) if name == "KuramotoConv" else (5, 3))
-        assert name == "KuramotoConv" or model.hidden_channels == 8
+        widths = (5, 5, 5) if name == "KuramotoConv" else (5, 8, 3)
+        assert (model.in_channels, model.hidden_channels, model.out_channels) == widths
 
 
 @pytest.mark.parametrize("method", ["euler", "rk4", "dopri5"])

@@ -12,7 +12,7 @@ from kuramotognn.config.model_settings import settings_class
 from kuramotognn.kernels import kuramoto_per_edge
 from kuramotognn.models.lookup import find_model
 from tests.conftest import Refused
-from tests.models.test_kuramoto import example
+from tests.models.test_kuramotognn import example
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "own_equation.py"
 MODEL = '''

@@ -25,7 +25,7 @@ from kuramotognn.fields import (
     Sakaguchi,
     SecondOrderKuramoto,
 )
-from tests.models.test_kuramoto import example
+from tests.models.test_kuramotognn import example
 
 EULER = Solver("euler", step_size=0.5)
 MAKERS: dict[str, Callable[..., ContinuousGNN]] = {

@@ -15,7 +15,7 @@ import pytest
 from kuramotognn.config.resolve import ConfigError, resolve
 from kuramotognn.sweeps import workers
 from kuramotognn.sweeps.cells import Case, Cell, load, store
-from kuramotognn.sweeps.claims import Claims
+from kuramotognn.sweeps.work_claims import Claims
 from kuramotognn.sweeps.worker_process import how_it_ended
 from kuramotognn.sweeps.workers import SweepObserver, run_cells
 from tests.sweeps.small_sweep import small_jobs
@@ -190,7 +190,7 @@ def test_workers_of_a_killed_runner_end_within_two_seconds(tmp_path: Path) -> No
 
 def test_a_claim_is_held_by_one_process_and_dropped_when_it_is_killed(tmp_path: Path) -> None:
     hold = (
-        "import sys, time; from pathlib import Path; from kuramotognn.sweeps.claims import Claims\n"
+        "import sys, time; from pathlib import Path; from kuramotognn.sweeps.work_claims import Claims\n"
         f"with Claims(Path({str(tmp_path)!r})) as claims, claims.claim('cell') as mine:\n"
         "    print(mine, flush=True); time.sleep(60)"
     )

@@ -7,7 +7,15 @@ from collections.abc import Iterator, Sequence
 from tools.write_results import drawings, results, shown
 
 from kuramotognn.reports.commands import experiment_command
-from kuramotognn.reports.report import interval, markdown_pictures, markdown_table, ours, stale_notice, theirs, verdict
+from kuramotognn.reports.report_files import (
+    interval,
+    markdown_pictures,
+    markdown_table,
+    ours,
+    stale_notice,
+    theirs,
+    verdict,
+)
 from kuramotognn.reports.result_tables import Entry, ExperimentResult, Grid, compact, turned
 
 COLUMNS = ("ours", "95 % interval", "paper", "ours − paper", "splits")

@@ -1,4 +1,4 @@
-"""One's own graph: what was understood of its files."""
+"""Read a user's graph and show how its files were interpreted."""
 
 from __future__ import annotations
 

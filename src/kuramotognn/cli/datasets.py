@@ -1,4 +1,4 @@
-"""What data there is."""
+"""List the public data sets."""
 
 from __future__ import annotations
 

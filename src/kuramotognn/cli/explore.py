@@ -99,7 +99,7 @@ def _trained_models(
 
 
 def _write(trained: list[TrainedModel], page: Path, gif: bool) -> dict[str, object]:
-    from kuramotognn.explore.layout import make_layout
+    from kuramotognn.explore.graph_layout import make_layout
     from kuramotognn.explore.page import to_page
     from kuramotognn.explore.recording import record
 

@@ -1,4 +1,4 @@
-"""Show what was run."""
+"""Write the report on experiments."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def report(
     open_page
         Open the page in a browser.
     """
-    from kuramotognn.reports.report import write_report
+    from kuramotognn.reports.report_files import write_report
     from kuramotognn.sweeps import catalogue
 
     sources = source or [FOLDER]

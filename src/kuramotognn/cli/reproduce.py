@@ -292,7 +292,7 @@ def _fitting(grid: Grid, console: Console) -> Table:
 
 
 def _table(grid: Grid) -> Table:
-    from kuramotognn.reports.report import ours, theirs
+    from kuramotognn.reports.report_files import ours, theirs
 
     title = ", ".join(part for part in (grid.experiment.title, grid.heading) if part)
     caption = f"{grid.experiment.protocol}; {grid.coverage}" + ("; below: the paper" if grid.has_paper else "")

@@ -1,4 +1,4 @@
-"""Where settings are searched, for each model: plain data that the tuner reads."""
+"""The search space of each model, as plain data that the tuner reads."""
 
 from __future__ import annotations
 

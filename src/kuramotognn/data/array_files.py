@@ -15,7 +15,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.file_bytes import ZIP_MAGIC, open_zip, read_bytes
 from kuramotognn.data.mat_files import read_mat
 

@@ -9,7 +9,7 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.features import Features, SparseFeatures, select_rows
 from kuramotognn.mapped_features import MappedFeatures
 from kuramotognn.typing import Index, Nodes

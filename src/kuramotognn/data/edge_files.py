@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kuramotognn.data.array_files import as_data_error
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.file_bytes import read_bytes
 from kuramotognn.data.table_files import SEPARATORS, Table, decoded, is_parquet, parse_csv, read_parquet
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 import torch
 
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.graph_files import GraphFiles
 from kuramotognn.data.graph_summary import GraphSummary
 from kuramotognn.data.table_files import Codes, Table, positions

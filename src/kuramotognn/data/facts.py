@@ -10,8 +10,8 @@ from typing import Any
 
 from kuramotognn._version import __version__
 from kuramotognn.atomic_write import write_atomically
-from kuramotognn.data.datasets import DATASETS, DatasetInfo, load_dataset
 from kuramotognn.data.file_bytes import read_regular
+from kuramotognn.data.public_datasets import DATASETS, DatasetInfo, load_dataset
 from kuramotognn.data.raw_files import data_root
 
 CACHE = "facts.json"

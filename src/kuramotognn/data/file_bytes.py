@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 
 LARGEST_FILE = 8 << 30
 """Bytes of a file that are read at most."""

@@ -21,7 +21,7 @@ from kuramotognn._version import __version__
 from kuramotognn.atomic_write import PART, write_atomically
 from kuramotognn.data.array_files import as_data_error
 from kuramotognn.data.columns import Category, ColumnEncoder, Columns
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.graph_summary import GraphSummary
 from kuramotognn.data.mapped_files import map_array
 from kuramotognn.data.node_dataset import NodeDataset

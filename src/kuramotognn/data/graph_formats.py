@@ -12,7 +12,7 @@ import polars as pl
 import scipy.sparse
 
 from kuramotognn.data.array_files import CSR_PARTS, Array, Arrays, as_data_error, checked, csr_matrix, read_arrays
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 
 ID, LABEL, WEIGHT = "id", "label", "weight"
 """Columns of the tables that are made of arrays."""

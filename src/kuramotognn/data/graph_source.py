@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from kuramotognn.data.array_files import READERS, Array, Arrays, read_arrays, read_npz
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.edge_files import read_edges
-from kuramotognn.data.errors import DataError
 from kuramotognn.data.file_bytes import read_bytes
 from kuramotognn.data.graph_files import GraphFiles
 from kuramotognn.data.graph_folder import is_graph_folder, read_facts

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import torch
 
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.graph_summary import GraphSummary
 from kuramotognn.data.node_dataset import UNLABELLED
 from kuramotognn.data.table_files import Table, positions

@@ -1,4 +1,4 @@
-"""Columns of a table that hold more than a cell's value: lists of numbers and masks, as DGL's CSV files have them."""
+"""Table columns that hold lists of numbers or masks, as in DGL's CSV files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 import torch
 
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.table_files import Table
 from kuramotognn.features import Features
 

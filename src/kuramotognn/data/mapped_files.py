@@ -15,7 +15,7 @@ import safetensors
 import torch
 
 from kuramotognn.data.array_files import as_data_error
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.documents import check_regular
 from kuramotognn.mapped_features import ArrayRows, MappedFeatures, RowSource
 from kuramotognn.typing import Index, Nodes

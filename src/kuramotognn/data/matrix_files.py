@@ -12,7 +12,7 @@ import scipy.sparse
 import torch
 
 from kuramotognn.data.array_files import Arrays, as_data_error, check_extent, checked, read_npz
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.file_bytes import read_bytes
 from kuramotognn.data.mapped_files import MAPPED, open_features
 from kuramotognn.features import Features, SparseFeatures

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from kuramotognn.data.columns import Columns
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.splits import Split
 from kuramotognn.features import Features, SparseFeatures, select_rows
 from kuramotognn.graph import Graph, largest_component

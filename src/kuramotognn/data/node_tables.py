@@ -12,7 +12,7 @@ import polars as pl
 import torch
 
 from kuramotognn.data.columns import Category, ColumnEncoder, Columns
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.graph_files import GraphFiles
 from kuramotognn.data.graph_summary import GraphSummary
 from kuramotognn.data.splits import Split

@@ -11,8 +11,8 @@ import polars as pl
 import torch
 
 from kuramotognn.data.columns import ColumnEncoder
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.edge_tables import join_edges
-from kuramotognn.data.errors import DataError
 from kuramotognn.data.graph_files import GraphFiles
 from kuramotognn.data.graph_folder import is_graph_folder, read_folder
 from kuramotognn.data.graph_source import GraphSource, read_source, read_source_edges

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kuramotognn.atomic_write import write_atomically
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.file_bytes import home_expanded, read_regular
 
 Progress = Callable[[str, int, int | None], None]

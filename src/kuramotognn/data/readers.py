@@ -22,7 +22,7 @@ import scipy.sparse
 import torch
 
 from kuramotognn.data.array_files import as_data_error, read_npz
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.file_bytes import gunzip, open_zip
 from kuramotognn.data.matrix_files import sparse_features
 from kuramotognn.data.node_dataset import UNLABELLED, NodeDataset

@@ -17,7 +17,7 @@ import polars as pl
 
 from kuramotognn.checks import did_you_mean
 from kuramotognn.data.array_files import as_data_error
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.file_bytes import check_expansion, read_bytes
 
 SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}

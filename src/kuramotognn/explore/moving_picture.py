@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from kuramotognn.data import NodeDataset
-from kuramotognn.explore.layout import Layout
+from kuramotognn.explore.graph_layout import Layout
 from kuramotognn.explore.palette import NO_CLASS, class_colours, phase_colours
 from kuramotognn.explore.recording import ACCURACY, Recording
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from kuramotognn._version import __version__
 from kuramotognn.data import NodeDataset
-from kuramotognn.explore.layout import Layout
+from kuramotognn.explore.graph_layout import Layout
 from kuramotognn.explore.palette import NO_CLASS, class_colours, phase_colours
 from kuramotognn.explore.recording import ACCURACY, LABELS, PARTS, Recording
 from kuramotognn.plots.style import LINES

@@ -4,7 +4,7 @@ from kuramotognn.models.continuous import ContinuousGNN, Encoder, GraphFlow
 from kuramotognn.models.discrete import GAT, GCN, GCNII, DiscreteGNN, GraphSAGE
 from kuramotognn.models.grand import GRAND
 from kuramotognn.models.graphcon import GraphCON
-from kuramotognn.models.kuramoto import KuramotoConv, KuramotoGNN
+from kuramotognn.models.kuramotognn import KuramotoConv, KuramotoGNN
 from kuramotognn.models.registry import MODELS, ModelInfo
 
 __all__ = [

@@ -83,8 +83,7 @@ class Encoder(nn.Module):
 
     def reset_parameters(self) -> None:
         """Reset weights and biases."""
-        for module in (self.linear, *self.layers, *([] if self.norm is None else [self.norm])):
-            module.reset_parameters()
+        reset_children(self)
 
     def forward(self, x: Features) -> Nodes:
         """Encode ``[N, F]`` features as ``[N, d]`` states."""
@@ -157,10 +156,7 @@ class GraphFlow(nn.Module):
 
     def reset_parameters(self) -> None:
         """Reset every learnable parameter."""
-        for child in self.children():
-            for module in child.modules() if isinstance(child, nn.Sequential) else (child,):
-                if callable(reset := getattr(module, "reset_parameters", None)):
-                    reset()
+        reset_children(self)
 
     def integrate(
         self, x0: Nodes, edges: Edges, edge_weight: EdgeWeight | None, save_at: Sequence[float] | None = None
@@ -320,6 +316,10 @@ def make_adjacency(name: AdjacencyName, channels: int, **attention: Any) -> Adja
     return (Attention if name == "attention" else SignedAttention)(channels, **attention)
 
 
-def count_parameters(model: nn.Module) -> int:
-    """The number of learnable parameters."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+def reset_children(module: nn.Module) -> None:
+    """Reset the learnable parameters of the modules in ``module``, those in containers as well."""
+    for child in module.children():
+        if callable(reset := getattr(child, "reset_parameters", None)):
+            reset()
+        else:
+            reset_children(child)

@@ -16,7 +16,7 @@ from kuramotognn.checks import check_choice, check_dropout, check_positive
 from kuramotognn.features import Features, affine, as_features, check_width, dropout
 from kuramotognn.fields.coupling import check_heads
 from kuramotognn.graph import Graph, as_graph
-from kuramotognn.models.continuous import Edges
+from kuramotognn.models.continuous import Edges, reset_children
 from kuramotognn.models.distributed import Distributed
 from kuramotognn.typing import EdgeWeight, Index, Logits, PositiveFloat, PositiveInt, Probability
 
@@ -103,10 +103,7 @@ class DiscreteGNN(nn.Module, ABC):
 
     def reset_parameters(self) -> None:
         """Reset every learnable parameter."""
-        for child in self.children():
-            for module in child if isinstance(child, nn.ModuleList) else (child,):
-                if callable(reset := getattr(module, "reset_parameters", None)):
-                    reset()
+        reset_children(self)
 
 
 class ConvStack(DiscreteGNN):

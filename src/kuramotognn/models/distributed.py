@@ -1,4 +1,4 @@
-"""What a model calls instead of computing by itself when its graph is spread over processes."""
+"""The interface that a model calls when its graph is spread over processes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from torch import nn
 from kuramotognn.checks import did_you_mean
 from kuramotognn.data.file_bytes import home_expanded
 from kuramotognn.fields import Equation
-from kuramotognn.models.kuramoto import KuramotoGNN
+from kuramotognn.models.kuramotognn import KuramotoGNN
 from kuramotognn.models.registry import MODELS, ModelInfo
 
 ENTRY_POINTS = "kuramotognn.models"

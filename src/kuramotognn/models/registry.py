@@ -1,4 +1,4 @@
-"""Every model by name: its constructor, the arguments that make it this model, and facts (``models.toml``)."""
+"""Every model by name, as ``models.toml`` has it: its constructor, the arguments that make it this model, and facts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,12 @@ from typing import Any
 
 from torch import nn
 
-from kuramotognn.fields import (
-    AdaptiveKuramoto,
-    DelayedKuramoto,
-    Equation,
-    Kuramoto,
-    ResidualKuramoto,
-    Sakaguchi,
-    SecondOrderKuramoto,
-)
+from kuramotognn import fields
+from kuramotognn.fields import Equation
 from kuramotognn.models.discrete import GAT, GCN, GCNII, GraphSAGE
 from kuramotognn.models.grand import GRAND
 from kuramotognn.models.graphcon import GraphCON
-from kuramotognn.models.kuramoto import KuramotoGNN
+from kuramotognn.models.kuramotognn import KuramotoGNN
 
 DEFAULT_MODEL = "kuramotognn"
 
@@ -59,34 +52,12 @@ class ModelInfo:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _grand(source: str, **fixed: Any) -> dict[str, Any]:
-    dropout = {} if source == "labelled" else {"source_dropout": 0.0}
-    return {"source": source, "time_varying": False, **dropout, **fixed}
+def _entry(name: str, facts: dict[str, Any]) -> ModelInfo:
+    makers = {each.__name__: each for each in (KuramotoGNN, GRAND, GraphCON, GCN, GAT, GraphSAGE, GCNII)}
+    equation = getattr(fields, facts["equation"]) if "equation" in facts else None
+    return ModelInfo(name, **facts | {"make": makers[facts["make"]], "equation": equation})
 
 
-_MODELS: dict[str, tuple[Callable[..., nn.Module], dict[str, Any], type[Equation] | None]] = {
-    "kuramotognn": (KuramotoGNN, {}, Kuramoto),
-    "kuramotognn-res": (KuramotoGNN, {}, ResidualKuramoto),
-    "kuramotognn-second-order": (KuramotoGNN, {}, SecondOrderKuramoto),
-    "kuramotognn-tv": (KuramotoGNN, {"adjacency": "attention", "time_varying": True}, None),
-    "kuramotognn-lag": (KuramotoGNN, {}, Sakaguchi),
-    "kuramotognn-delay": (KuramotoGNN, {}, DelayedKuramoto),
-    "kuramotognn-adaptive": (KuramotoGNN, {"time_varying": False}, AdaptiveKuramoto),
-    "kuramotognn-signed": (KuramotoGNN, {"adjacency": "signed-attention"}, None),
-    "graphcon": (GraphCON, {}, None),
-    "graphcon-res": (GraphCON, {"residual": "linear"}, None),
-    "grand-l": (GRAND, _grand("initial"), None),
-    "grand-l-no-x0": (GRAND, _grand("none"), None),
-    "grand-nl": (GRAND, _grand("initial", time_varying=True, adjacency="attention"), None),
-    "grand++": (GRAND, _grand("labelled"), None),
-    "gcn": (GCN, {}, None),
-    "gat": (GAT, {}, None),
-    "graphsage": (GraphSAGE, {}, None),
-    "gcnii": (GCNII, {}, None),
-}
-_FACTS = tomllib.loads(files("kuramotognn.models").joinpath("models.toml").read_text(encoding="utf-8"))
-
+_TABLES = tomllib.loads(files("kuramotognn.models").joinpath("models.toml").read_text(encoding="utf-8"))
 #: The models, in the order in which they are listed.
-MODELS: Mapping[str, ModelInfo] = MappingProxyType(
-    {name: ModelInfo(name, *entry, **_FACTS[name]) for name, entry in _MODELS.items()}
-)
+MODELS: Mapping[str, ModelInfo] = MappingProxyType({name: _entry(name, facts) for name, facts in _TABLES.items()})

@@ -1,4 +1,4 @@
-"""Plain data that becomes a picture: what is drawn can be stored, and drawn again from what was stored."""
+"""Plots as plain data, so that a stored plot can be drawn again."""
 
 from __future__ import annotations
 

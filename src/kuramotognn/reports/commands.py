@@ -1,4 +1,4 @@
-"""What to type to make runs again."""
+"""Commands that repeat the runs of a table."""
 
 from __future__ import annotations
 

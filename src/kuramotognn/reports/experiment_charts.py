@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import nan
 
-from kuramotognn.plots.charts import Map, Series, curve_panels, heat_map, line_chart, maps, rank_chart
+from kuramotognn.plots.svg_charts import Map, Series, curve_panels, heat_map, line_chart, maps, rank_chart
 from kuramotognn.reports.published import title
 from kuramotognn.reports.result_tables import Entry, ExperimentResult, Grid, shape
 from kuramotognn.sweeps.records import Record

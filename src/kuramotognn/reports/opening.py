@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kuramotognn.reports.claims import claims_section
 from kuramotognn.reports.coverage import coverage_section, settings_section
 from kuramotognn.reports.leads import leads_section
+from kuramotognn.reports.paper_claims import claims_section
 from kuramotognn.reports.parameter_grid import EXPERIMENT, headline_section
 from kuramotognn.reports.result_tables import ExperimentResult
 from kuramotognn.reports.sections import Section

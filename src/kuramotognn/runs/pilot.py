@@ -1,4 +1,4 @@
-"""The choice of the integration time for a graph that nothing is known of."""
+"""Choose the integration time for a graph without recommended settings, on its validation nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How alike nodes become in any PyG model, by the name of its class."""
+"""Over-smoothing profile of any PyG model, given the name of its class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How alike nodes become in the models of a run."""
+"""Over-smoothing profiles of the models of a run."""
 
 from __future__ import annotations
 

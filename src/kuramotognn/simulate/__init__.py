@@ -4,7 +4,7 @@ from kuramotognn.simulate.model import Oscillators
 from kuramotognn.simulate.natural_frequencies import Frequencies, critical_coupling, stationary_order
 from kuramotognn.simulate.networks import as_network, random_network, read_network, small_world
 from kuramotognn.simulate.result import Simulation
-from kuramotognn.simulate.run import simulate
+from kuramotognn.simulate.simulation import simulate
 from kuramotognn.simulate.transition import Transition, transition
 
 __all__ = [

@@ -16,7 +16,7 @@ from kuramotognn.simulate.arrays import Array
 from kuramotognn.simulate.model import Oscillators
 from kuramotognn.simulate.natural_frequencies import Frequencies, critical_coupling, stationary_order
 from kuramotognn.simulate.result import check_suffix, write_parquet
-from kuramotognn.simulate.run import simulate
+from kuramotognn.simulate.simulation import simulate
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.config.resolve import ConfigError
 from kuramotognn.config.tree import Config
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.documents import first_problem, parse_json, read_document
 from kuramotognn.errors import memory_ran_out
 from kuramotognn.printable import printable

@@ -1,4 +1,4 @@
-"""What it takes to run an experiment: its cells, the data it lacks, and how long it may take here."""
+"""The plan of an experiment: its cells, missing data, and estimated time."""
 
 from __future__ import annotations
 

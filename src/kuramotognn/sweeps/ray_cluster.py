@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from kuramotognn.sweeps.cells import Cell, give_up, load, store
-from kuramotognn.sweeps.claims import Claims
+from kuramotognn.sweeps.work_claims import Claims
 from kuramotognn.sweeps.worker_process import ONE_THREAD
 from kuramotognn.sweeps.workers import MOST_DEATHS, SweepObserver
 

@@ -1,4 +1,4 @@
-"""The types of a record: files of results may have been changed or come from elsewhere."""
+"""Types by which stored records are validated: files may have been edited or come from another machine."""
 
 from __future__ import annotations
 

@@ -28,10 +28,10 @@ from kuramotognn.printable import printable
 from kuramotognn.runs.provenance import provenance
 from kuramotognn.runs.task import Task
 from kuramotognn.sweeps.cells import Case, Cell
-from kuramotognn.sweeps.claims import Claims
 from kuramotognn.sweeps.outcomes import validation
 from kuramotognn.sweeps.tuning_journal import FAILED, FINISHED, SECONDS, START, finished, mend, open_study, sampler
 from kuramotognn.sweeps.tuning_plan import STUDY, TuningPlan, load_plan
+from kuramotognn.sweeps.work_claims import Claims
 from kuramotognn.sweeps.worker_process import how_it_ended, start_worker, stop_worker
 from kuramotognn.sweeps.workers import SweepObserver, check_processes, run_cells
 

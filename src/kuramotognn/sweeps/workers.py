@@ -13,7 +13,7 @@ from typing import Any
 
 from kuramotognn.atomic_write import remove_parts
 from kuramotognn.sweeps.cells import Cell, give_up, load, store
-from kuramotognn.sweeps.claims import Claims
+from kuramotognn.sweeps.work_claims import Claims
 from kuramotognn.sweeps.worker_process import how_it_ended, start_worker, stop_worker
 
 #: A cell during which this many processes ended is given up for now.

@@ -13,9 +13,9 @@ from kuramotognn.checks import check_shape
 from kuramotognn.graph import Pattern
 from kuramotognn.kernels.attention import reference
 from kuramotognn.kernels.backend import runs_fused, widened
-from kuramotognn.kernels.layout import fits, layout, pattern_of
 from kuramotognn.kernels.library import AttentionJob, kernels
 from kuramotognn.kernels.operators import define, differentiable
+from kuramotognn.kernels.pattern_layout import fits, layout, pattern_of
 from kuramotognn.typing import EdgeWeight, Nodes
 
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from kuramotognn.kernels.flow import reference
-from kuramotognn.kernels.layout import pattern_of
 from kuramotognn.kernels.library import FlowJob, kernels
 from kuramotognn.kernels.memory import pool
 from kuramotognn.kernels.operators import define, differentiable
+from kuramotognn.kernels.pattern_layout import pattern_of
 
 UNIT = 32  # bytes; columns are filled up to whole units, and tiles are up to three units wide
 TILES_AT_WORK = 2  # that the length of a segment allows for; it must not depend on the number of threads

@@ -12,7 +12,7 @@ from kuramotognn.graph import Pattern
 from kuramotognn.kernels.backend import runs_fused, widened
 from kuramotognn.kernels.flow import reference
 from kuramotognn.kernels.flow.operator import flow
-from kuramotognn.kernels.layout import fits, flow_layout
+from kuramotognn.kernels.pattern_layout import fits, flow_layout
 from kuramotognn.typing import EdgeWeight, Nodes
 
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from kuramotognn.checks import check_shape
 from kuramotognn.graph import Pattern
 from kuramotognn.kernels.backend import runs_fused, widened
-from kuramotognn.kernels.layout import fits, layout, pattern_of
 from kuramotognn.kernels.library import SparseJob, kernels
 from kuramotognn.kernels.operators import define, differentiable
+from kuramotognn.kernels.pattern_layout import fits, layout, pattern_of
 from kuramotognn.kernels.sparse import reference
 
 

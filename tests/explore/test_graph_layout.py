@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 
 from kuramotognn import Graph
-from kuramotognn.explore.layout import force_layout, make_layout, sample_nodes
+from kuramotognn.explore.graph_layout import force_layout, make_layout, sample_nodes
 from tests.conftest import graphs, ring
 
 

@@ -1,4 +1,4 @@
-"""Oscillators in time."""
+"""Simulate oscillators over time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from kuramotognn.checks import check_choice, check_positive
 from kuramotognn.errors import SolverError
-from kuramotognn.simulate import kernels
+from kuramotognn.simulate import oscillator_kernels as kernels
 from kuramotognn.simulate.arrays import Array
 from kuramotognn.simulate.model import Oscillators
 from kuramotognn.simulate.natural_frequencies import Frequencies

@@ -43,7 +43,7 @@ class KuramotoConv(GraphFlow):
     ) -> None:
         field = partial(PhaseField, equation=equation, coupling=coupling, frequencies=frequencies)
         super().__init__(channels, field, time=time, **flow)
-        self.in_channels = self.out_channels = channels
+        self.in_channels = self.hidden_channels = self.out_channels = channels
 
     def forward(
         self,

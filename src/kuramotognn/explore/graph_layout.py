@@ -1,4 +1,4 @@
-"""Which nodes of a graph are shown, and where."""
+"""The nodes of a graph that are drawn, and their positions."""
 
 from __future__ import annotations
 

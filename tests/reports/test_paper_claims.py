@@ -2,9 +2,18 @@ import math
 
 import pytest
 
-from kuramotognn.reports.claims import FAILS, HOLDS, NOT_RUN, PARTLY, UNTESTED, claims, claims_section, main_sentences
 from kuramotognn.reports.leads import leads, leads_section
 from kuramotognn.reports.opening import opening
+from kuramotognn.reports.paper_claims import (
+    FAILS,
+    HOLDS,
+    NOT_RUN,
+    PARTLY,
+    UNTESTED,
+    claims,
+    claims_section,
+    main_sentences,
+)
 from kuramotognn.reports.parameter_grid import headline_section, parameter_grids
 from kuramotognn.sweeps.catalogue import Experiment, Place, experiments, find_experiment
 from tests.reports.made import Numbers, made

@@ -308,6 +308,6 @@ def test_a_delay_that_does_not_fit_memory() -> None:
 
 
 def test_a_network_too_large_for_32_bits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kuramotognn.simulate.run.LARGEST_NETWORK", N - 1)
+    monkeypatch.setattr("kuramotognn.simulate.simulation.LARGEST_NETWORK", N - 1)
     with pytest.raises(ValueError, match=f"a sparse network may have at most {N - 1} oscillators, got {N}"):
         simulate(Oscillators(graph=sparse.csr_array(MATRIX), frequencies=OMEGA), 1.0)

@@ -12,7 +12,16 @@ from rich.console import Console
 
 from kuramotognn.cli import main
 from kuramotognn.cli.reproduce import _fitting
-from kuramotognn.reports.report import STALE, front_page, latex, to_csv, to_html, to_latex, to_markdown, write_report
+from kuramotognn.reports.report_files import (
+    STALE,
+    front_page,
+    latex,
+    to_csv,
+    to_html,
+    to_latex,
+    to_markdown,
+    write_report,
+)
 from kuramotognn.reports.result_tables import experiment_result
 from kuramotognn.sweeps.catalogue import find_experiment
 from kuramotognn.sweeps.cells import Cell, load

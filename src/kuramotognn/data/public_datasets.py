@@ -15,7 +15,7 @@ import torch
 from kuramotognn.atomic_write import write_atomically
 from kuramotognn.checks import did_you_mean
 from kuramotognn.data import readers
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.node_dataset import NodeDataset
 from kuramotognn.data.protocols import DRAWN, Protocol
 from kuramotognn.data.raw_files import RawFile, data_root, download, offline, read_raw

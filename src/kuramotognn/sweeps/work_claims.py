@@ -1,4 +1,4 @@
-"""Claims on work in a shared folder, so that no two processes do the same: the kernel drops those of a killed one."""
+"""Claims on work in a shared folder, so that no two processes do the same; a killed process loses its claims."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import torch
 
 from kuramotognn.checks import check_shape
 from kuramotognn.data.array_files import as_data_error
-from kuramotognn.data.errors import DataError
+from kuramotognn.data.data_error import DataError
 from kuramotognn.data.file_bytes import read_bytes
 from kuramotognn.data.graph_files import GraphFiles
 from kuramotognn.data.graph_source import GraphSource

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kuramotognn import Graph
 from kuramotognn.graph import Pattern
-from kuramotognn.kernels.layout import balanced_chunks, flow_layout, layout, pattern_of
+from kuramotognn.kernels.pattern_layout import balanced_chunks, flow_layout, layout, pattern_of
 from tests.conftest import graphs, ring
 from tests.kernels.comparing import random_graph, uniform
 
@@ -49,7 +49,7 @@ def test_a_rectangular_layout_tells_its_pattern() -> None:
 
 
 def test_a_renumbered_layout_tells_its_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kuramotognn.kernels.layout.REORDER_FROM", 2)
+    monkeypatch.setattr("kuramotognn.kernels.pattern_layout.REORDER_FROM", 2)
     pattern = random_graph(300, 900, torch.float64).pattern
     assert not flow_layout(pattern).equal(layout(pattern)), "the nodes keep their order"
     assert_same_pattern(pattern_of(flow_layout(pattern)), pattern)
