@@ -68,6 +68,18 @@ def test_dropout_is_drawn_by_block_and_the_gradient_sees_the_same_mask(dense: to
     assert dropout(x, 0.3, False) is x
 
 
+def test_some_rows_are_those_of_the_whole_with_its_dropout(dense: torch.Tensor, tmp_path: Path) -> None:
+    whole = mapped(dense, tmp_path).with_columns(torch.arange(2.0 * NODES).view(NODES, 2)).normalised("row-l2")
+    nodes = torch.cat([torch.arange(3, 21, 2), torch.arange(40, NODES)])
+    part = whole.of_nodes(nodes)
+    assert part.shape == (nodes.numel(), WIDTH + 2)
+    assert torch.equal(part.rows(torch.tensor([4, 0])), whole.rows(nodes[[4, 0]]))
+    torch.manual_seed(3)
+    expected = dropout(whole, 0.3, True).to_dense()[nodes]
+    torch.manual_seed(3)
+    assert torch.equal(dropout(part, 0.3, True).to_dense(), expected)
+
+
 @pytest.mark.parametrize("how", ["none", "row-sum", "row-l2"])
 def test_preparation_is_that_of_tensors(dense: torch.Tensor, tmp_path: Path, how: str) -> None:
     dense[3] = 0

@@ -1,4 +1,5 @@
-// Draw equations; name what the theme leaves nameless; let what is wider than the page be scrolled by keyboard.
+// Draw equations; name what the theme leaves nameless; break lines of text in tables of numbers; let what is wider
+// than the page be scrolled by keyboard.
 renderMathInElement(document.body, {
   delimiters: [
     { left: "\\[", right: "\\]", display: true },
@@ -6,8 +7,11 @@ renderMathInElement(document.body, {
   ],
 });
 document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
+for (const cell of document.querySelectorAll(".sortable td")) {
+  if (cell.textContent.length > 30) cell.classList.add("text");
+}
 const reachable = () => {
-  for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .arithmatex, .md-typeset pre, .md-typeset pre > code")) {
+  for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .dataframe, .arithmatex, .md-typeset pre, .md-typeset pre > code")) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   }
 };

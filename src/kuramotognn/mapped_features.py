@@ -66,6 +66,7 @@ class MappedFeatures:
     Attributes:
         source: the matrix.
         beside: ``[N, k]`` features in memory that stand before those of the matrix.
+        nodes: the rows of the matrix that these features are, ascending; all unless given.
         normalisation: each node's features are scaled to sum one or length one.
         factor: multiplies every feature afterwards.
         dropout: probability of dropping an entry.
@@ -74,6 +75,7 @@ class MappedFeatures:
 
     source: RowSource
     beside: Nodes | None = None
+    nodes: Index | None = None
     normalisation: Literal["none", "row-sum", "row-l2"] = "none"
     factor: float = 1.0
     dropout: float = 0.0
@@ -86,6 +88,7 @@ class MappedFeatures:
     def shape(self) -> tuple[int, int]:
         """``(N, F)``."""
         rows, columns = self.source.shape
+        rows = rows if self.nodes is None else self.nodes.numel()
         return rows, columns + (0 if self.beside is None else self.beside.size(1))
 
     @property
@@ -103,24 +106,34 @@ class MappedFeatures:
 
     def rows(self, index: Index) -> Nodes:
         """The features of some nodes, in the order of ``index``."""
-        read = self.source.take(index).to(index.device)
-        first = [] if self.beside is None else [self.beside[index]]
+        place = index if self.nodes is None else self.nodes[index.cpu()]
+        read = self.source.take(place).to(index.device)
+        first = [] if self.beside is None else [self.beside[place]]
         return self._scaled(torch.cat([*first, read], dim=1))
 
     def blocks(self) -> Iterator[tuple[int, int, Nodes]]:
         """Consecutive blocks of rows: their first row, the row after their last, and the features."""
-        rows, columns = self.shape
+        rows, columns = self.source.shape[0], self.shape[1]
         size = max(BLOCK_BYTES // (4 * max(columns, 1)), 1)
+        done = 0
         for number, start in enumerate(range(0, max(rows, 1), size)):
             stop = min(start + size, rows)
-            read = self.source.read(start, stop)
-            first = [] if self.beside is None else [self.beside[start:stop].cpu()]
+            own = self._own(start, stop)
+            read = self.source.read(start, stop) if own is None else self.source.take(own)
+            first = [] if self.beside is None else [self.beside[slice(start, stop) if own is None else own].cpu()]
             block = self._scaled(torch.cat([*first, read], dim=1) if first else read)
             if self.dropout:
                 generator = torch.Generator().manual_seed(self.seed + number)
-                block *= torch.rand(block.shape, generator=generator) >= self.dropout
+                kept = torch.rand(stop - start, columns, generator=generator) >= self.dropout
+                block *= kept if own is None else kept[own - start]
                 block /= 1 - self.dropout
-            yield start, stop, block
+            yield done, done + block.size(0), block
+            done += block.size(0)
+
+    def of_nodes(self, nodes: Index) -> MappedFeatures:
+        """Those of some nodes, ascending. Dropout drops of them what it would drop of them among all nodes."""
+        assert self.nodes is None
+        return replace(self, nodes=nodes.cpu())
 
     def with_columns(self, columns: Nodes) -> MappedFeatures:
         """With features in memory before those of the matrix."""
@@ -144,6 +157,13 @@ class MappedFeatures:
         """``x @ weight.T + bias``; forward and backward read the blocks, and keep none."""
         out: Nodes = _BlockAffine.apply(weight, bias, self)  # type: ignore[no-untyped-call]
         return out
+
+    def _own(self, start: int, stop: int) -> Index | None:
+        """Which of some consecutive rows of the matrix these features are; None for all of them."""
+        if self.nodes is None:
+            return None
+        first, last = torch.searchsorted(self.nodes, torch.tensor([start, stop])).tolist()
+        return self.nodes[first:last]
 
     def _scaled(self, block: Nodes) -> Nodes:
         if self.normalisation != "none":

@@ -38,6 +38,12 @@ def test_two_ranks_train_as_one(two: Processes, case: str) -> None:
     check(two, CASES[case])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_four_ranks_train_as_one(four: Processes, case: str) -> None:
+    check(four, CASES[case])
+
+
 def check(processes: Processes, case: tuple[Any, ...]) -> None:
     one = cases.train(*case)
     for found in processes(cases.train, *case):

@@ -37,3 +37,9 @@ CASES: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_two_ranks_train_as_one(two: Processes, case: str) -> None:
     check(two, CASES[case])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_four_ranks_train_as_one(four: Processes, case: str) -> None:
+    check(four, CASES[case])

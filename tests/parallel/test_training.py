@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
 
-from kuramotognn import Graph, TrainingConfig, fit, predict
+from kuramotognn import Graph, TrainingConfig, fit, open_features, predict
 from kuramotognn.checkpoints import CheckpointError, CheckpointFolder
 from kuramotognn.features import FeatureRows
 from kuramotognn.parallel import distribute
@@ -45,6 +47,25 @@ def test_training_goes_on_with_another_number_of_ranks(two: Processes, tmp_path:
         assert_near(found, whole, "one, then two")
 
 
+def train_from_disk(path: Path, name: str) -> torch.Tensor:
+    model = cases.make_model(name, input_dropout=0.3)
+    if dist.is_initialized():
+        distribute(model)
+    y, split = cases.small_split()
+    config = TrainingConfig(epochs=5, optimiser="sgd", clip_norm=1.0)
+    result = fit(model, open_features(path), cases.small_graph(), y, split, config=config)
+    assert result.logits is not None
+    return result.logits
+
+
+@pytest.mark.parametrize("name", ["kuramotognn", "gcn"])
+def test_features_on_disk_are_read_by_each_rank_in_part(two: Processes, tmp_path: Path, name: str) -> None:
+    np.save(tmp_path / "x.npy", cases.small_features().numpy())  # type: ignore[union-attr]
+    expected = train_from_disk(tmp_path / "x.npy", name)
+    for found in two(train_from_disk, tmp_path / "x.npy", name):
+        assert_near(found, expected, "logits")
+
+
 def test_checkpoint_of_another_graph_is_refused(two: Processes, tmp_path: Path) -> None:
     two(train_some, tmp_path, 3)
     fewer = Graph.from_edge_index(cases.small_graph().edge_index[:, 2:], cases.NODES)
@@ -58,6 +79,11 @@ def spread(name: str, options: dict[str, Any], how: Any) -> None:
 
 def spread_unlike() -> None:
     distribute(cases.make_model("kuramotognn", coupling=1.0 + dist.get_rank()))
+
+
+def spread_in_unlike_versions() -> None:
+    with mock.patch("kuramotognn.parallel.distribute.__version__", f"0.{dist.get_rank()}"):
+        distribute(cases.make_model("kuramotognn"))
 
 
 def call_on_unlike_graphs() -> None:
@@ -77,6 +103,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "how must be one of auto, channels, nodes": (spread, "gcn", {}, "edges"),
     "attention with squareplus over each row": (spread, "grand-nl", {"attention_squash": "squareplus"}, "auto"),
     "a source of labelled nodes needs their mean": (spread, "grand++", {}, "nodes"),
+    "the version of rank 1 differs from that of rank 0": (spread_in_unlike_versions,),
     "the model of rank 1 differs from that of rank 0": (spread_unlike,),
     "the graph of rank 1 differs from that of rank 0": (call_on_unlike_graphs,),
     "a graph of 1 nodes cannot be spread over 2 ranks": (call_on_one_node,),

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 OUTSIDE = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
-    *(f"benchmarks/results/{page}.md" for page in ("README", "simulate", "batches")),
+    *(f"benchmarks/results/{page}.md" for page in ("README", "simulate", "scale", "batches", "defaults")),
 )
 SORTABLE = ROOT / "src" / "kuramotognn" / "reports" / "sortable.js"
 LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[#)])")

@@ -9,7 +9,6 @@ from tools.write_results import drawings, results, shown
 from kuramotognn.reports.commands import experiment_command
 from kuramotognn.reports.report_files import (
     interval,
-    markdown_pictures,
     markdown_table,
     ours,
     stale_notice,
@@ -42,7 +41,9 @@ def _section(result: ExperimentResult) -> str:
     pictures = [(caption, f"images/{name}") for caption, (name, _) in drawings(result).items()]
     about = " ".join(experiment.about.split())
     lines = [f"## {experiment.title}", "", *stale_notice(result), about, ""]
-    lines += markdown_pictures(experiment, pictures)
+    dotted = " Dotted: the paper." if experiment.figure == "lines" and experiment.published else ""
+    for caption, address in pictures:
+        lines += [f"![{experiment.title}: {caption}]({address})", f"*{caption.capitalize()}.{dotted}*", ""]
     for grid in (compact(grid) for grid in result.grids if any(entry.summary for entry in grid.entries)):
         lines += [f"### {grid.heading}", ""] if grid.heading else []
         lines += _beside_the_paper(grid) if grid.has_paper else markdown_table(grid)
