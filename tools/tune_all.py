@@ -69,7 +69,7 @@ def effort(trials: int, splits: int, candidates: int, confirmation: int, epochs:
     return f"{words} --training.epochs {epochs} --training.patience {patience}".split()
 
 
-SMALL, GIVEN, LARGE = effort(40, 8, 4, 12, 300, 60), effort(40, 10, 4, 20, 1000, 100), effort(24, 3, 3, 6, 300, 50)
+SMALL, GIVEN, LARGE = effort(40, 5, 3, 10, 300, 50), effort(40, 10, 3, 10, 1000, 100), effort(20, 3, 2, 4, 200, 40)
 RECIPE_SMALL, RECIPE_LARGE, DEPTH = (
     effort(12, 4, 2, 8, 300, 60),
     effort(8, 2, 2, 4, 300, 50),
