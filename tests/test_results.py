@@ -45,6 +45,21 @@ def test_the_table_of_searches_names_unequal_effort(tmp_path: Path, monkeypatch:
     assert len(section.rows) == 4
 
 
+def test_the_table_of_amazon_ratings_is_labelled_and_sorted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = tmp_path / "amazon.json"
+    monkeypatch.setattr(write_results, "AMAZON", record)
+    assert write_results.amazon_ratings() == []
+    rows = [
+        {"model": model, "trials": 12, "splits": {"0": mean - 0.01, "1": mean + 0.01}, "commits": ["abc"]}
+        for model, mean in (("grand-l", 0.4), ("kuramotognn", 0.5))
+    ]
+    record.write_text(json.dumps({"rows": rows}))
+    head, *lines = write_results.amazon_ratings()
+    assert "98.8 % of edges, own 50/25/25 splits" in head
+    table = [line for line in lines if line.startswith("|")][2:]
+    assert table == ["| KuramotoGNN | 50.00 ± 1.41 |", "| GRAND-l | 40.00 ± 1.41 |"]
+
+
 @pytest.mark.parametrize("path", sorted(RUNS.glob("*.jsonl")), ids=lambda path: path.stem)
 def test_committed_runs_are_of_committed_code_on_reporting_splits(path: Path) -> None:
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
