@@ -14,8 +14,11 @@ import torch.distributed as dist
 
 from kuramotognn import Graph, TrainingConfig, fit, open_features, predict
 from kuramotognn.checkpoints import CheckpointError, CheckpointFolder
+from kuramotognn.config.resolve import resolve
 from kuramotognn.features import FeatureRows
-from kuramotognn.parallel import distribute
+from kuramotognn.parallel import distribute, launch
+from kuramotognn.parallel.exchange import Ranks
+from kuramotognn.runs.run import start_run
 from tests.parallel import cases
 from tests.parallel.processes import FailedError, Processes
 from tests.parallel.test_channels import assert_near
@@ -95,6 +98,15 @@ def call_on_one_node() -> None:
     distribute(cases.make_model("kuramotognn"))(cases.small_features()[:1], torch.empty(2, 0, dtype=torch.long))
 
 
+def start_with_clusters(folder: Path) -> None:
+    """As ``train --batch clusters`` does over ranks."""
+    token = launch._current.set(Ranks())
+    try:
+        start_run(resolve({"dataset": "cora", "training.batch": "clusters", "splits": 1}).config, folder)
+    finally:
+        launch._current.reset(token)
+
+
 REFUSED: dict[str, tuple[Any, ...]] = {
     "batch normalisation needs all nodes": (spread, "kuramotognn", {"batch_norm": True}, "auto"),
     "batch normalisation needs all nodes in": (spread, "gcn", {"norm": "batch"}, "auto"),
@@ -115,6 +127,12 @@ def test_refused_in_every_rank(two: Processes, sentence: str) -> None:
     with pytest.raises(FailedError) as error:
         two(*REFUSED[sentence])
     assert str(error.value).count(f"ValueError: {sentence}") == 2
+
+
+def test_mini_batches_over_ranks_are_refused_before_a_folder_is_made(two: Processes, tmp_path: Path) -> None:
+    with pytest.raises(FailedError, match=r"training\.batch 'clusters' is for one process"):
+        two(start_with_clusters, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def state_dicts_and_rows() -> tuple[list[str], torch.Tensor, int]:

@@ -41,6 +41,7 @@ from kuramotognn.runs.stored_run import (
 )
 from kuramotognn.runs.task import Task
 from kuramotognn.train_result import EpochMetrics, TrainResult
+from kuramotognn.training import check_batch_over_ranks
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ def start_run(config: Config, folder: Path, observer: RunObserver | None = None)
     observer = observer or RunObserver()
     task = Task.from_config(config, observer.read)
     # Settings that cannot work should not leave a folder behind.
-    task.for_split(config.first_split).model(), task.split(config.first_split + config.splits - 1)
-    task.split(config.first_split)
+    check_batch_over_ranks(task.for_split(config.first_split).model(), config.training)
+    task.split(config.first_split), task.split(config.first_split + config.splits - 1)
     check_parts(config.training, task.dataset.num_nodes)
     folder.mkdir(parents=True, exist_ok=True)
     with run_lock(folder):
