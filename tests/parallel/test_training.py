@@ -98,11 +98,11 @@ def call_on_one_node() -> None:
     distribute(cases.make_model("kuramotognn"))(cases.small_features()[:1], torch.empty(2, 0, dtype=torch.long))
 
 
-def start_with_clusters(folder: Path) -> None:
-    """As ``train --batch clusters`` does over ranks."""
+def start(folder: Path, settings: list[dict[str, Any]]) -> None:
+    """As ``train`` does over ranks, each with settings of its own."""
     token = launch._current.set(Ranks())
     try:
-        start_run(resolve({"dataset": "cora", "training.batch": "clusters", "splits": 1}).config, folder)
+        start_run(resolve({"dataset": "cora", "splits": 1} | settings[dist.get_rank()]).config, folder)
     finally:
         launch._current.reset(token)
 
@@ -129,9 +129,21 @@ def test_refused_in_every_rank(two: Processes, sentence: str) -> None:
     assert str(error.value).count(f"ValueError: {sentence}") == 2
 
 
-def test_mini_batches_over_ranks_are_refused_before_a_folder_is_made(two: Processes, tmp_path: Path) -> None:
-    with pytest.raises(FailedError, match=r"training\.batch 'clusters' is for one process"):
-        two(start_with_clusters, tmp_path / "run")
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ([{"training.batch": "clusters"}] * 2, r"training\.batch 'clusters' is for one process"),
+        ([{}, {"seed": 7}], "seed is 7 in rank 1 and 0 in rank 0; start all ranks with the same settings"),
+        ([{"model.name": "gcn"}, {}], r"model\.name is 'kuramotognn' in rank 1 and 'gcn' in rank 0"),
+    ],
+)
+def test_settings_are_refused_before_a_folder_is_made(
+    two: Processes, tmp_path: Path, settings: list[dict[str, Any]], sentence: str
+) -> None:
+    with pytest.raises(FailedError, match=sentence) as error:
+        two(start, tmp_path / "run", settings)
+    assert "rank 0: " in str(error.value)
+    assert "rank 1: " in str(error.value)
     assert not (tmp_path / "run").exists()
 
 

@@ -50,6 +50,7 @@ def run_as_rank(run: Callable[[Complain], int], tokens: Sequence[str]) -> int:
     if mistake := launcher_mistake():
         print(f"kuramotognn: {printable(mistake, 2000)}", file=sys.stderr)
         return USER_ERROR
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # Its warnings of lost connections are stack traces.
     from kuramotognn.parallel.launch import LOST, LaunchError, RankProcess
 
     stderr, rank = sys.stderr, int(os.environ["RANK"])
