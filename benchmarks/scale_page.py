@@ -6,7 +6,8 @@ An epoch (training step and validation) with E edges, N nodes, F features, d cha
 
 A tile of the flow holds 128 bytes a node. As long as it fits the caches an edge costs ``a``; beyond, the share ``m`` of
 the neighbours' rows comes from memory and costs ``c`` more. The constants a, b, c >= 0 and the size C of the caches are
-fitted to relative errors of the runs of one process, and the page says how well they predict each of them.
+fitted to relative errors of the runs of one process. The page says how well they predict each of them, and each of the
+power-law graphs of three sizes from all other runs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ RANKS = (1, 2, 4, 8, 16, 32, 64)
 WIDTH_OF_A_UNIT = 8
 """Channels that are computed together: fewer on a rank take the time of so many."""
 TAPE = 2 << 30
+PROCESS = 0.4e9
+"""Bytes of Python, torch and what else a process loads."""
 BYTES_A_SECOND = 1.25e9
 """Of a network of 10 Gbit/s."""
 BYTES_OF_A_ROW = 128
@@ -70,12 +73,13 @@ def fit_model(runs: Sequence[Mapping[str, Any]]) -> CostModel:
     return CostModel((float(in_caches), float(from_memory), float(rest)), float(cache))
 
 
-def bytes_of_rank(run: dict[str, Any], ranks: int, heads: int = 4) -> float:
+def bytes_of_rank(run: Mapping[str, Any], ranks: int, heads: int = 4) -> float:
     """Memory of a rank by the table of docs/scale.md, the masks of dropout included."""
     nodes, edges, width, features = run["nodes"], run["edges"], run["channels"], run["features"]
     graph, couplings = 60 * edges + 50 * nodes, 4 * edges * (3 + 2 * heads / ranks)
     states = 4 * nodes * (features + 10 * width) / ranks
-    return float(graph + couplings + states + TAPE + 12 * nodes * features)
+    tape = min(TAPE, 8 * nodes * run["time"] / run["step"] * width / ranks)
+    return float(graph + couplings + states + tape + 12 * nodes * features)
 
 
 def bytes_sent(run: dict[str, Any], ranks: int) -> float:
@@ -84,6 +88,25 @@ def bytes_sent(run: dict[str, Any], ranks: int) -> float:
     states, couplings = 4 * 2 * width * nodes * (ranks - 1) / ranks**2, 4 * edges * (ranks - 1) / ranks
     logits = nodes * run["classes"] * (ranks - 1) / ranks
     return float(4 * (1.5 * (states + couplings) + 2 * logits))
+
+
+def checks(sizes: Sequence[Mapping[str, Any]], single: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How time and memory of some runs are predicted where no constant was fitted to them."""
+    without = [fit_model([run for run in single if run is not left_out]) for left_out in sizes]
+    times = [
+        model.seconds(left_out) / left_out["seconds_per_epoch"] for model, left_out in zip(without, sizes, strict=True)
+    ]
+    bytes_ = [(PROCESS + bytes_of_rank(run, 1)) / run["bytes_peak"] for run in sizes]
+    names = ", ".join(f"{run['edges']:.0e}" for run in sizes)
+    further = BILLION["edges"] / max(run["edges"] for run in sizes)
+    return [
+        "",
+        f"Checked on the power-law graphs of {names} edges, each left out of the fit: predicted over",
+        f"measured time {', '.join(f'{ratio:.2f}' for ratio in times)}. What an edge costs beyond the caches is known",
+        f"from the largest graph alone, and a billion edges is {further:.0f} times as many.",
+        f"Memory by the formulas of docs/scale.md and {PROCESS / 1e9:g} GB for the process, over the measured peak:",
+        f"{', '.join(f'{ratio:.2f}' for ratio in bytes_)}.",
+    ]
 
 
 def page(record: dict[str, Any]) -> str:
@@ -120,6 +143,7 @@ def page(record: dict[str, Any]) -> str:
         f"a node, {model.cache / 1e6:.0f} MB), up to {from_memory:.2f} ns more beyond;",
         f"{rest:.2f} ns for each node, feature and channel.",
         "The constants are fitted to these very runs, on one shared machine.",
+        *checks([run for run in edges if run["ranks"] == 1], single),
         "",
         "## A billion edges, on paper",
         "",

@@ -80,12 +80,17 @@ def fit(
         raise ValueError(f"metric roc-auc is for two classes, got {classes}; take balanced-accuracy or macro-f1")
     set_training_nodes(model, split.train)
     if isinstance(ranks := getattr(model, "distributed", None), DistributedModel):
-        if config.batch != "none":
-            raise ValueError(f"training.batch {config.batch!r} is for one process; leave it out, or start one rank")
+        check_batch_over_ranks(model, config)
         checkpoints = FirstRankCheckpoints(checkpoints, ranks.ranks)
     with torch.random.fork_rng(devices=_generator_devices(y)):
         torch.manual_seed(seed)
         return _Training(model, model_inputs(model, x, edges), y, split, config, seed, checkpoints).run(on_epoch)
+
+
+def check_batch_over_ranks(model: nn.Module, config: TrainingConfig) -> None:
+    """Refuse mini-batches of a model that is spread over processes."""
+    if config.batch != "none" and getattr(model, "distributed", None) is not None:
+        raise ValueError(f"training.batch {config.batch!r} is for one process; leave it out, or start one rank")
 
 
 def model_inputs(model: nn.Module, x: Features | FeatureRows, edges: EdgeIndex | Graph) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from kuramotognn.data.graph_folder import FACTS, read_folder, summarise, write_f
 from kuramotognn.features import SparseFeatures
 from kuramotognn.mapped_features import MappedFeatures
 from kuramotognn.runs.task import Task
+from tests.data.graph_examples import WHOLE
 
 NODES = 40
 SETTINGS = ["--model.time", "1", "--training.epochs", "4", "--splits", "1", "--quiet"]
@@ -77,6 +78,13 @@ def test_a_folder_holds_what_the_files_hold(files: dict[str, Path], with_matrix:
         encoded.append(x if isinstance(x, torch.Tensor) else x.to_dense())
     assert torch.equal(*encoded)
     assert float(encoded[0][original.given_splits[0].train, 0].std(correction=0)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_every_format_that_check_reads_is_converted(name: str, tmp_path: Path) -> None:
+    WHOLE[name](tmp_path / name)
+    assert main(["convert", str(tmp_path / name), "--out", str(tmp_path / "folder")]) == 0
+    same(read_nodes_edges(tmp_path / "folder"), read_nodes_edges(tmp_path / name))
 
 
 def test_a_public_data_set_with_sparse_features(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 
+from kuramotognn.parallel import distribute
 from tests.parallel import cases
 from tests.parallel.processes import Processes
 
@@ -42,6 +44,22 @@ def test_two_ranks_train_as_one(two: Processes, case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_four_ranks_train_as_one(four: Processes, case: str) -> None:
     check(four, CASES[case])
+
+
+def states(name: str) -> torch.Tensor:
+    """All states along a flow with constant couplings: nothing but the flow is computed otherwise over ranks."""
+    model = cases.make_model(name, adjacency="symmetric", hidden_channels=24).eval()
+    if dist.is_initialized():
+        distribute(model, how="channels")
+    with torch.no_grad():
+        found: torch.Tensor = model.flow(cases.small_features(sparse=True), cases.small_graph(), save_at=[0.5, 1.0]).ys
+    return found
+
+
+@pytest.mark.parametrize("name", ["kuramotognn", "kuramotognn-lag", "grand-l"])
+def test_the_flow_has_the_bits_of_one_process(two: Processes, name: str) -> None:
+    for found in two(states, name):
+        assert torch.equal(found, states(name))
 
 
 def check(processes: Processes, case: tuple[Any, ...]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Refused
 from tests.parallel.launching import end_all, free_port, one_process, rank_by_hand, torchrun, wait_for
 
 SETTINGS = "--dataset cora --splits 1 --training.optimiser sgd --training.learning-rate 0.001 --training.clip-norm 1"
@@ -53,6 +54,25 @@ def test_torchrun_trains_as_one_process(tmp_path: Path) -> None:
     assert "channels over 2 ranks (64, 64)" in error
     assert_same_run(tmp_path / "two", tmp_path / "one")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("RANK", "one", "RANK must be a whole number, got 'one'"),
+        ("RANK", "2", "RANK must be below WORLD_SIZE=2, got 2"),
+        ("WORLD_SIZE", "two", "WORLD_SIZE must be a whole number, got 'two'"),
+        ("MASTER_PORT", "", "MASTER_PORT is not set"),
+        ("MASTER_ADDR", "", "MASTER_ADDR is not set"),
+    ],
+)
+def test_what_a_launcher_must_set_is_checked_before_waiting(
+    variable: str, value: str, sentence: str, assert_refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+    for name, each in (right | {variable: value}).items():
+        monkeypatch.setenv(name, each)
+    assert_refused(["train"], sentence)
 
 
 @pytest.mark.slow

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from kuramotognn.parallel import distribute
+from kuramotognn.partition import metis_parts
+from tests.parallel import cases
 from tests.parallel.processes import Processes
 from tests.parallel.test_channels import check
 
@@ -43,3 +46,22 @@ def test_two_ranks_train_as_one(two: Processes, case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_four_ranks_train_as_one(four: Processes, case: str) -> None:
     check(four, CASES[case])
+
+
+def description(name: str) -> str:
+    model: Any = distribute(cases.make_model(name))
+    described: str = model.distributed.describe(cases.small_graph())
+    return described
+
+
+def test_cut_and_traffic_are_counted(two: Processes) -> None:
+    graph = cases.small_graph()
+    part = metis_parts(graph.pattern, 2).tolist()
+    cut = [(part[i], j) for j, i in graph.edge_index.t().tolist() if part[i] != part[j]]
+    expected = f"{len(cut)} of {graph.num_edges} edges cut, {len(set(cut))} rows"
+    for name, exchanged in (
+        ("kuramotognn-res", f"{expected} ({len(set(cut)) * 8 * 4 / 1e6:.2f} MB) exchanged at each evaluation"),
+        ("gcn", f"{expected} exchanged in each layer"),
+    ):
+        for found in two(description, name):
+            assert found.endswith(exchanged)

@@ -14,8 +14,11 @@ import torch.distributed as dist
 
 from kuramotognn import Graph, TrainingConfig, fit, open_features, predict
 from kuramotognn.checkpoints import CheckpointError, CheckpointFolder
+from kuramotognn.config.resolve import resolve
 from kuramotognn.features import FeatureRows
-from kuramotognn.parallel import distribute
+from kuramotognn.parallel import distribute, launch
+from kuramotognn.parallel.exchange import Ranks
+from kuramotognn.runs.run import start_run
 from tests.parallel import cases
 from tests.parallel.processes import FailedError, Processes
 from tests.parallel.test_channels import assert_near
@@ -95,6 +98,15 @@ def call_on_one_node() -> None:
     distribute(cases.make_model("kuramotognn"))(cases.small_features()[:1], torch.empty(2, 0, dtype=torch.long))
 
 
+def start(folder: Path, settings: list[dict[str, Any]]) -> None:
+    """As ``train`` does over ranks, each with settings of its own."""
+    token = launch._current.set(Ranks())
+    try:
+        start_run(resolve({"dataset": "cora", "splits": 1} | settings[dist.get_rank()]).config, folder)
+    finally:
+        launch._current.reset(token)
+
+
 REFUSED: dict[str, tuple[Any, ...]] = {
     "batch normalisation needs all nodes": (spread, "kuramotognn", {"batch_norm": True}, "auto"),
     "batch normalisation needs all nodes in": (spread, "gcn", {"norm": "batch"}, "auto"),
@@ -115,6 +127,24 @@ def test_refused_in_every_rank(two: Processes, sentence: str) -> None:
     with pytest.raises(FailedError) as error:
         two(*REFUSED[sentence])
     assert str(error.value).count(f"ValueError: {sentence}") == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ([{"training.batch": "clusters"}] * 2, r"training\.batch 'clusters' is for one process"),
+        ([{}, {"seed": 7}], "seed is 7 in rank 1 and 0 in rank 0; start all ranks with the same settings"),
+        ([{"model.name": "gcn"}, {}], r"model\.name is 'kuramotognn' in rank 1 and 'gcn' in rank 0"),
+    ],
+)
+def test_settings_are_refused_before_a_folder_is_made(
+    two: Processes, tmp_path: Path, settings: list[dict[str, Any]], sentence: str
+) -> None:
+    with pytest.raises(FailedError, match=sentence) as error:
+        two(start, tmp_path / "run", settings)
+    assert "rank 0: " in str(error.value)
+    assert "rank 1: " in str(error.value)
+    assert not (tmp_path / "run").exists()
 
 
 def state_dicts_and_rows() -> tuple[list[str], torch.Tensor, int]:

@@ -29,11 +29,28 @@ _copies: list[str] = []  # of run folders, to be removed where a process ends at
 
 def several_processes() -> bool:
     """Whether a launcher such as torchrun has started this process as one of several."""
-    return "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    return "RANK" in os.environ and os.environ.get("WORLD_SIZE", "1") != "1"
+
+
+def launcher_mistake() -> str | None:
+    """What is wrong with the variables in which a launcher describes the group."""
+    values = {name: os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "MASTER_PORT", "MASTER_ADDR")}
+    for name, value in values.items():
+        if not value:
+            return f"the variable {name} is not set; a launcher such as torchrun sets it for every rank"
+        if name != "MASTER_ADDR" and not value.isdecimal():
+            return f"the variable {name} must be a whole number, got {value!r}"
+    if int(values["RANK"]) >= int(values["WORLD_SIZE"]):
+        return f"RANK must be below WORLD_SIZE={values['WORLD_SIZE']}, got {values['RANK']}: ranks count from 0"
+    return None
 
 
 def run_as_rank(run: Callable[[Complain], int], tokens: Sequence[str]) -> int:
     """Run a command as one of several processes; ``run`` is called with what reports an error."""
+    if mistake := launcher_mistake():
+        print(f"kuramotognn: {printable(mistake, 2000)}", file=sys.stderr)
+        return USER_ERROR
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # Its warnings of lost connections are stack traces.
     from kuramotognn.parallel.launch import LOST, LaunchError, RankProcess
 
     stderr, rank = sys.stderr, int(os.environ["RANK"])

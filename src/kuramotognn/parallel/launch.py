@@ -126,8 +126,9 @@ class RankProcess:
         while not self.over.wait(BEAT):
             now = time.monotonic()
             silent = [str(rank) for rank, heard in self.heard.items() if now - heard > LOST]
-            if now - self.reached > LOST:
+            away = now - self.reached
+            if away > LOST:
                 self.lost(f"rank {self.rank} has lost the master {self.master}: rank 0 was ended or the network is cut")
-            elif silent:
+            elif silent and away < 5 * BEAT:  # Where the master is away, too, nothing is known of the others.
                 who = f"rank {', '.join(silent)}"
                 self.lost(f"{who} has given no sign of life for {LOST:g} s: it was ended or the network is cut")

@@ -65,10 +65,11 @@ class NodeParallel(DistributedModel):
         """Parts, cut and traffic in words."""
         halo = self.halo(graph)
         sizes = ", ".join(str(nodes.numel()) for nodes in halo.own)
-        return (
-            f"nodes over {self.ranks.size} ranks ({sizes}): {halo.cut_edges} of {graph.num_edges} edges cut, "
-            f"{halo.halo_rows} rows exchanged at each evaluation"
-        )
+        cut = f"nodes over {self.ranks.size} ranks ({sizes}): {halo.cut_edges} of {graph.num_edges} edges cut"
+        if not isinstance(self.model, ContinuousGNN):
+            return f"{cut}, {halo.halo_rows} rows exchanged in each layer"
+        size = halo.halo_rows * self.model.hidden_channels * graph.weight.element_size()
+        return f"{cut}, {halo.halo_rows} rows ({size / 1e6:.2f} MB) exchanged at each evaluation"
 
     def own_logits(self, x: FeatureRows, graph: Graph, nodes: Index | None) -> Logits:
         """Logits of the own nodes among ``nodes``."""

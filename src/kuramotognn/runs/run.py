@@ -15,9 +15,10 @@ from torch import nn
 from kuramotognn.atomic_write import PART, remove_parts, write_atomically
 from kuramotognn.batches import check_parts
 from kuramotognn.checkpoints import CheckpointFolder, write_tensors
-from kuramotognn.config.resolve import ConfigError
+from kuramotognn.config.resolve import ConfigError, flatten
 from kuramotognn.config.tree import Config
 from kuramotognn.data import Split
+from kuramotognn.parallel.launch import current_ranks
 from kuramotognn.plots.run_plots import draw_confusion, draw_curves
 from kuramotognn.runs.pilot import choose_time
 from kuramotognn.runs.provenance import provenance
@@ -41,6 +42,7 @@ from kuramotognn.runs.stored_run import (
 )
 from kuramotognn.runs.task import Task
 from kuramotognn.train_result import EpochMetrics, TrainResult
+from kuramotognn.training import check_batch_over_ranks
 
 
 @dataclass(frozen=True)
@@ -68,16 +70,29 @@ def start_run(config: Config, folder: Path, observer: RunObserver | None = None)
     if folder.exists() and any(_contents(folder)):
         raise ConfigError(f"{str(folder)!r} exists and is not empty; resume it with --resume or name another folder")
     observer = observer or RunObserver()
+    _check_same_settings(config)
     task = Task.from_config(config, observer.read)
     # Settings that cannot work should not leave a folder behind.
-    task.for_split(config.first_split).model(), task.split(config.first_split + config.splits - 1)
-    task.split(config.first_split)
+    check_batch_over_ranks(task.for_split(config.first_split).model(), config.training)
+    task.split(config.first_split), task.split(config.first_split + config.splits - 1)
     check_parts(config.training, task.dataset.num_nodes)
     folder.mkdir(parents=True, exist_ok=True)
     with run_lock(folder):
         _write_config(folder, config)
         observer.prepared(folder)
         return _train_splits(task, folder, observer)
+
+
+def _check_same_settings(config: Config) -> None:
+    """Refuse ranks that were started with unlike settings; devices and the places of files may differ."""
+    if (ranks := current_ranks()) is None:
+        return
+    first, *others = ranks.objects(dict(flatten(config.model_dump(exclude={"device": True, "data": {"files"}}))))
+    for rank, other in enumerate(others, start=1):
+        for name in ("dataset", "model.name", *first, *other):  # Defaults of the rest depend on these two.
+            if other.get(name) != first.get(name):
+                values = f"{other.get(name)!r} in rank {rank} and {first.get(name)!r} in rank 0"
+                raise ConfigError(f"{name} is {values}; start all ranks with the same settings")
 
 
 def _contents(folder: Path) -> list[Path]:
