@@ -70,8 +70,8 @@ def start_run(config: Config, folder: Path, observer: RunObserver | None = None)
     observer = observer or RunObserver()
     task = Task.from_config(config, observer.read)
     # Settings that cannot work should not leave a folder behind.
-    task.for_split(config.first_split).model(), task.split(config.first_split + config.splits - 1)
-    task.split(config.first_split)
+    task.for_split(config.first_split).try_model()
+    task.split(config.first_split + config.splits - 1), task.split(config.first_split)
     check_parts(config.training, task.dataset.num_nodes)
     folder.mkdir(parents=True, exist_ok=True)
     with run_lock(folder):
