@@ -94,12 +94,12 @@ def dropped_where(dtype: torch.dtype, p: float, *shape: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
-def test_coins_fall_as_often_as_they_should_and_independently(dtype: torch.dtype, p: float) -> None:
+def test_entries_are_dropped_as_often_as_they_should_and_independently(dtype: torch.dtype, p: float) -> None:
     torch.manual_seed(0)
     first, second = dropped_where(dtype, p, 100_001), dropped_where(dtype, p, 100_001)
     bound = 5 * (p * (1 - p) / 50_000) ** 0.5  # five standard errors of half of them
-    for coins in (first, first[::2], first[1::2], second):
-        assert abs(float(coins.double().mean()) - p) < bound
+    for mask in (first, first[::2], first[1::2], second):
+        assert abs(float(mask.double().mean()) - p) < bound
     both = p**2
     pairs = [(first, second), (first[:-1], first[1:]), (first[:-1:2], first[1::2]), (first[:-64], first[64:])]
     for one, other in pairs:
@@ -107,7 +107,7 @@ def test_coins_fall_as_often_as_they_should_and_independently(dtype: torch.dtype
 
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (3, 5), (40_001,)])
-def test_coins_depend_on_the_seed_alone(shape: tuple[int, ...]) -> None:
+def test_masks_depend_on_the_seed_alone(shape: tuple[int, ...]) -> None:
     before, seen = torch.get_num_threads(), []
     try:
         for threads in (1, 2, 2):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Protocol
+from functools import cached_property, wraps
+from typing import ParamSpec, Protocol, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -16,6 +16,22 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from kuramotognn.typing import EdgeIndex, EdgeWeight, Index, Nodes
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def usable_in_training(make: Callable[P, R]) -> Callable[P, R]:
+    """Make what is kept with a graph outside of ``torch.inference_mode``, whose tensors have no gradients later."""
+
+    @wraps(make)
+    def outside(*args: P.args, **kwargs: P.kwargs) -> R:
+        if torch.compiler.is_compiling() or not torch.is_inference_mode_enabled():
+            return make(*args, **kwargs)
+        with torch.inference_mode(False), torch.no_grad():
+            return make(*args, **kwargs)
+
+    return outside
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +72,7 @@ class Pattern:
         return self.row.numel()
 
     @cached_property
+    @usable_in_training
     def transposed(self) -> Pattern:
         """The pattern of the transposed matrix; its values are ``values[self.transpose]``."""
         return Pattern(
@@ -69,6 +86,7 @@ class Pattern:
         )
 
     @cached_property
+    @usable_in_training
     def bipartite(self) -> Pattern:
         """The square pattern that couples node ``N + i`` to node ``j`` where this one couples ``i`` to ``j``.
 
@@ -129,6 +147,7 @@ class Graph:
         return f"Graph({self.num_nodes} nodes, {self.num_edges} directed edges)"
 
     @staticmethod
+    @usable_in_training
     def from_edge_index(
         edge_index: EdgeIndex,
         num_nodes: int,
@@ -239,7 +258,8 @@ def as_graph(
     """The graph of a model's second argument: a :class:`Graph`, PyG's ``edge_index``, or a transposed adjacency.
 
     The graph of an ``edge_index`` is kept for the next call with the same tensors. Tensors that were edited in place
-    by torch give a new graph; edits through other views of their memory (NumPy) go unnoticed.
+    by torch give a new graph; edits through other views of their memory (NumPy) go unnoticed. That of a sparse tensor
+    without repeated entries is kept, too, and found by comparing all entries.
 
     Args:
         edges: ``edge_index`` ``[2, E]``, a :class:`Graph`, or as PyG's ``adj_t`` a sparse ``[N, N]`` tensor of torch
@@ -254,13 +274,15 @@ def as_graph(
         if edges.num_nodes != num_nodes:
             raise ValueError(f"the graph has {edges.num_nodes} nodes but x has {num_nodes} rows")
         return edges.to(like.device).to(like.dtype)
+    find = _recent.of_tensors
     if not isinstance(edges, Tensor) or edges.layout != torch.strided:
         if edge_weight is not None:
             raise ValueError("a sparse adjacency holds its weights itself; leave out edge_weight")
         edges, edge_weight = _from_sparse(edges, num_nodes)
+        find = _recent.with_entries
     if torch.compiler.is_compiling() or (edge_weight is not None and edge_weight.requires_grad):
         return _build(edges, num_nodes, edge_weight, like.dtype)
-    return _recent.get(edges, num_nodes, edge_weight, like.dtype)
+    return find(edges, num_nodes, edge_weight, like.dtype)
 
 
 def _build(edges: EdgeIndex, num_nodes: int, edge_weight: EdgeWeight | None, dtype: torch.dtype) -> Graph:
@@ -293,15 +315,34 @@ def _from_sparse(adjacency: Tensor | SparseAdjacency, num_nodes: int) -> tuple[E
 
 
 class _RecentGraphs:
-    """The graphs of the last calls, by the identity and version of their tensors."""
+    """The graphs of the last calls."""
 
     MOST = 8
 
     def __init__(self) -> None:
         self._graphs: OrderedDict[tuple[object, ...], tuple[list[ref[Tensor]], Graph]] = OrderedDict()
 
-    def get(self, edge_index: EdgeIndex, num_nodes: int, edge_weight: EdgeWeight | None, dtype: torch.dtype) -> Graph:
-        """The graph of these tensors, made now or before."""
+    def with_entries(
+        self, edge_index: EdgeIndex, num_nodes: int, edge_weight: EdgeWeight | None, dtype: torch.dtype
+    ) -> Graph:
+        """The graph that has these edges in its own order, made now or before; found by comparing all of them.
+
+        Sparse tensors share memory with the tensors that they were made of, but not their versions.
+        """
+        count, device = edge_index.size(1), edge_index.device
+        weight = torch.ones(count, dtype=dtype, device=device) if edge_weight is None else edge_weight.to(dtype)
+        for key, (_, graph) in self._graphs.items():
+            sizes = (graph.num_nodes, graph.num_edges, graph.weight.dtype, graph.weight.device)
+            same = sizes == (num_nodes, count, dtype, device)
+            if same and torch.equal(graph.edge_index, edge_index) and torch.equal(graph.weight, weight):
+                self._graphs.move_to_end(key)
+                return graph
+        return self._keep((object(),), [], _build(edge_index, num_nodes, edge_weight, dtype))
+
+    def of_tensors(
+        self, edge_index: EdgeIndex, num_nodes: int, edge_weight: EdgeWeight | None, dtype: torch.dtype
+    ) -> Graph:
+        """The graph of these tensors, made now or before; found by their identity and version."""
         tensors = [edge_index] if edge_weight is None else [edge_index, edge_weight]
         if any(tensor.is_inference() for tensor in tensors):  # They have no version.
             return _build(edge_index, num_nodes, edge_weight, dtype)
@@ -310,8 +351,10 @@ class _RecentGraphs:
         if kept and all(known() is tensor for known, tensor in zip(kept[0], tensors, strict=True)):
             self._graphs.move_to_end(key)
             return kept[1]
-        graph = _build(edge_index, num_nodes, edge_weight, dtype)
-        self._graphs[key] = [ref(tensor) for tensor in tensors], graph
+        return self._keep(key, [ref(tensor) for tensor in tensors], _build(edge_index, num_nodes, edge_weight, dtype))
+
+    def _keep(self, key: tuple[object, ...], tensors: list[ref[Tensor]], graph: Graph) -> Graph:
+        self._graphs[key] = tensors, graph
         while len(self._graphs) > self.MOST:
             self._graphs.popitem(last=False)
         return graph

@@ -298,11 +298,11 @@ def test_grand_is_the_linearisation_of_kuramoto() -> None:
 
 def test_only_labelled_nodes_are_sources_and_sources_add_to_zero() -> None:
     x0, field = start(20, 4), make_field("grand++")
-    drive = make_source(field, x0, weighted_graph())
+    sources = make_source(field, x0, weighted_graph())
     others = [node for node in range(20) if node not in LABELLED.tolist()]
-    assert not drive[others].any()
-    torch.testing.assert_close(drive[LABELLED], x0[LABELLED] - x0[LABELLED].mean(dim=0))
-    torch.testing.assert_close(drive.sum(dim=0), torch.zeros(4, dtype=torch.float64))
+    assert not sources[others].any()
+    torch.testing.assert_close(sources[LABELLED], x0[LABELLED] - x0[LABELLED].mean(dim=0))
+    torch.testing.assert_close(sources.sum(dim=0), torch.zeros(4, dtype=torch.float64))
 
 
 def test_sources_are_dropped_in_training_only() -> None:

@@ -110,8 +110,8 @@ def graphcon(field: DampedOscillators, w: Array, x0: Array) -> Array:
     act = np.tanh if field.activation is torch.tanh else (lambda v: v)
 
     def force(x: Array, y: Array) -> Array:
-        pull = couplings(x) @ x @ transform[0].T + transform[1] + x @ r.T
-        return act(pull) - 0.9 * x - 0.6 * y + beta * x0
+        inside = couplings(x) @ x @ transform[0].T + transform[1] + x @ r.T
+        return act(inside) - 0.9 * x - 0.6 * y + beta * x0
 
     return second_order(force, x0)
 

@@ -14,7 +14,7 @@ from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.nn import global_mean_pool
 from torch_geometric.utils import to_torch_coo_tensor, to_torch_csr_tensor
 
-from kuramotognn import GRAND, Graph, GraphCON, KuramotoConv, KuramotoGNN, Solver, integrate
+from kuramotognn import GAT, GCN, GRAND, Graph, GraphCON, KuramotoConv, KuramotoGNN, Solver, integrate
 from kuramotognn.models.continuous import GraphFlow
 from tests.models.test_kuramotognn import example
 
@@ -179,12 +179,38 @@ def test_edges_edited_in_place_count(model: GraphFlow, data: Data) -> None:
     torch.testing.assert_close(model(data.x, edge_index, weight), expected)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("form", ["edge_index", "coo", "csr", "SparseTensor"])
 def test_the_graph_of_an_edge_index_is_built_once(
-    monkeypatch: pytest.MonkeyPatch, model: GraphFlow, data: Data
+    monkeypatch: pytest.MonkeyPatch, model: GraphFlow, data: Data, form: str
 ) -> None:
-    model(data.x, data.edge_index)
-    monkeypatch.setattr(Graph, "from_edge_index", None)
-    model(data.x, data.edge_index)
+    source, target = torch.unique(data.edge_index.flip(0), dim=1).flip(0)
+    weight = torch.linspace(0.5, 1.5, len(source))
+    by_target = torch.stack([target, source])
+    edges: Any = {
+        "edge_index": data.edge_index,
+        "coo": torch.sparse_coo_tensor(by_target, weight, (12, 12), is_coalesced=True),
+        "csr": to_torch_csr_tensor(by_target, weight, 12),
+        "SparseTensor": SparseTensor(target, source, weight, 12),
+    }[form]
+    first = model(data.x, edges)
+    with monkeypatch.context() as patch:
+        patch.setattr(Graph, "from_edge_index", None)
+        assert torch.equal(model(data.x, edges), first)
+    if form in ("coo", "SparseTensor"):  # They share memory with the weights that they were made of.
+        weight[:20] = 0.1
+        assert not torch.allclose(model(data.x, edges), first)
+
+
+@pytest.mark.parametrize("form", ["edge_index", "Graph"])
+@pytest.mark.parametrize("make", [*MAKERS.values(), *[lambda kind=kind: kind(5, 8, 2, 3) for kind in (GCN, GAT)]])
+def test_a_model_called_in_inference_mode_can_be_trained(make: Callable[[], nn.Module], form: str) -> None:
+    """As PyTorch Lightning does before the first epoch; what is kept of the graph must have been made for both."""
+    data, model = example(1500), make()  # So large that flows renumber the nodes.
+    edges = data.edge_index if form == "edge_index" else Graph.from_edge_index(data.edge_index, 1500)
+    with torch.inference_mode():
+        model(data.x, edges)
+    model(data.x, edges).sum().backward()
 
 
 def test_channels_are_attributes() -> None:

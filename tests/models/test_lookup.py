@@ -42,9 +42,41 @@ class Untyped(torch.nn.Module):
         super().__init__()
 
 
+class Scaled(Tiny):
+    def __init__(self, in_channels: int, out_channels: int, width: int = 4) -> None:
+        super().__init__(in_channels, width, out_channels)
+        self.scale = float(torch.ones(width).numpy().sum())
+
+
+class Other(Tiny):
+    def __init__(self, in_channels: int, out_channels: int, name: str = "other") -> None:
+        super().__init__(in_channels, 4, out_channels)
+
+
+class NoWidths(Tiny):
+    def __init__(self, channels: int = 3) -> None:
+        super().__init__(channels, channels, channels)
+
+
+class Fails(Tiny):
+    def __init__(self, in_channels: int, out_channels: int, depth: int = 3) -> None:
+        {}[depth]
+
+
+class NoEdges(Tiny):
+    def forward(self, x):
+        return self.out(x)
+
+
+class OneClass(Tiny):
+    def __init__(self, in_channels: int, out_channels: int, depth: int = 3) -> None:
+        super().__init__(in_channels, 4, 1)
+
+
 NUMBER = 3
 '''
-QUICK = ["--splits", "1", "--training.epochs", "3", "--model.hidden-channels", "8", "--json"]
+QUICK = ["--splits", "1", "--training.epochs", "3", "--json"]
+NARROW = ["--model.hidden-channels", "8"]
 
 
 @pytest.fixture
@@ -78,7 +110,7 @@ def test_train_evaluate_and_predict(
     monkeypatch.chdir(chosen.parent)
     name = f"./{chosen.name}:{'SecondHarmonic' if model == 'example' else 'Tiny'}"
     run = tmp_path / "run"
-    assert main(["train", "--model", name, f"--model.{setting}", "0.2", *QUICK, "--out", str(run)]) == 0
+    assert main(["train", "--model", name, f"--model.{setting}", "0.2", *NARROW, *QUICK, "--out", str(run)]) == 0
     used = json.loads(capsys.readouterr().out)["config"]["model"]
     assert used["name"] == f"{chosen}:{name.split(':')[1]}"
     assert used[setting] == 0.2
@@ -89,6 +121,10 @@ def test_train_evaluate_and_predict(
     assert main(["predict", str(run), "--out", str(tmp_path / "out.csv"), "--quiet"]) == 0
     assert main(["models", f"{chosen}:{name.split(':')[1]}"]) == 0
     assert f"--model.{setting}" in capsys.readouterr().out
+
+
+def test_a_constructor_may_need_the_values_of_tensors(file: Path, tmp_path: Path) -> None:
+    assert main(["train", "--model", f"{file}:Scaled", *QUICK, "--out", str(tmp_path / "run")]) == 0
 
 
 @pytest.fixture
@@ -105,7 +141,7 @@ def installed(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("installed")
 def test_entry_points(tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path_factory.mktemp("runs") / "run"
-    assert main(["train", "--model", "tiny", "--model.slope", "0.2", *QUICK, "--out", str(run)]) == 0
+    assert main(["train", "--model", "tiny", "--model.slope", "0.2", *NARROW, *QUICK, "--out", str(run)]) == 0
     used = json.loads(capsys.readouterr().out)["config"]["model"]
     assert (used["name"], used["slope"]) == ("tiny", 0.2)
     assert main(["train", "--model", "broken"]) == 2
@@ -122,6 +158,15 @@ def test_entry_points(tmp_path_factory: pytest.TempPathFactory, capsys: pytest.C
         ("{file}:Tyni", MODEL, "has no class 'Tyni'; did you mean 'Tiny'?"),
         ("{file}:NUMBER", MODEL, "is neither a torch module nor an Equation"),
         ("{file}:Untyped", MODEL, "parameter 'depth' of Untyped has no type; write it as depth: float = 1.0"),
+        (
+            "{file}:NoWidths",
+            MODEL,
+            "must take in_channels and out_channels by name: got an unexpected keyword argument",
+        ),
+        ("{file}:Other", MODEL, "wrong.py:Other cannot be a setting, which may not have this name; rename it"),
+        ("{file}:Fails", MODEL, "wrong.py:Fails failed: KeyError: 3; it is called as model(x, edge_index)"),
+        ("{file}:NoEdges", MODEL, "failed: TypeError: NoEdges.forward() takes 2 positional arguments but 3 were given"),
+        ("{file}:OneClass", MODEL, "must give a row a node and a column a class, [2485, 7], and gave [2485, 1]"),
         ("{file}:Tiny", "import nowhere", "cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
         ("{file}:Tiny", "class Tiny(:", "cannot be imported: SyntaxError"),
         ("{file}:Tiny", "import sys; sys.exit(3)", "cannot be imported: SystemExit"),

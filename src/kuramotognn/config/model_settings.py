@@ -67,6 +67,11 @@ def model_settings(values: Mapping[str, Any]) -> ModelSettings:
 def settings_class(name: str) -> type[ModelSettings]:
     """The class of a model's settings."""
     found = settings_of(find_model(name))
+    for key in found:
+        if key.startswith("_") or hasattr(ModelSettings, key) or key in ModelSettings.model_fields:
+            raise ValueError(
+                f"parameter {key!r} of {name} cannot be a setting, which may not have this name; rename it"
+            )
     fields: dict[str, Any] = {
         key: (each.annotation, Field(... if each.default is REQUIRED else each.default, description=each.description))
         for key, each in found.items()

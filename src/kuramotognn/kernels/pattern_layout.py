@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
-from kuramotognn.graph import Pattern
+from kuramotognn.graph import Pattern, usable_in_training
 from kuramotognn.typing import Index
 
 AHEAD = 8  # entries that the kernels read beyond the last, to prefetch without a bound; see csrc/layout.h
@@ -54,6 +54,7 @@ def pattern_of(block: Tensor) -> Pattern:
     return Pattern.from_sorted(row[back], col[back], num_rows, num_cols)
 
 
+@usable_in_training
 def _renumbered(pattern: Pattern) -> Tensor:
     shape = (pattern.num_rows, pattern.num_cols)
     ones = np.ones(pattern.num_entries, dtype=np.int8)
@@ -65,6 +66,7 @@ def _renumbered(pattern: Pattern) -> Tensor:
     return _block(Pattern.from_sorted(row[place], col[place], *shape), order, place)
 
 
+@usable_in_training
 def _block(pattern: Pattern, order: Index, place: Index) -> Tensor:
     """What csrc/layout.h reads: ``order`` are the caller's rows, ``place`` the caller's entries of those here."""
     bounds, t_bounds = balanced_chunks(pattern.rowptr), balanced_chunks(pattern.transposed_rowptr)

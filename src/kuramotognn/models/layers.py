@@ -16,7 +16,7 @@ from torch_geometric import nn as pyg
 
 from kuramotognn.features import Features, affine, dropout, dropout_as_part
 from kuramotognn.fields.coupling import RandomWalk, SymmetricWalk, check_weights
-from kuramotognn.graph import Graph, Pattern
+from kuramotognn.graph import Graph, Pattern, usable_in_training
 from kuramotognn.kernels import row_softmax, spmm
 from kuramotognn.typing import EdgeHeads, Nodes
 
@@ -29,7 +29,7 @@ def _once_per_graph(make: Callable[[Graph], Graph]) -> Callable[[Graph], Graph]:
         if graph.weight.requires_grad:
             return graph.derive(make)
         if graph not in made:
-            made[graph] = graph.derive(make)
+            made[graph] = graph.derive(usable_in_training(make))
         return made[graph]
 
     return kept

@@ -60,6 +60,10 @@ def model_info(name: str, found: Any) -> ModelInfo:
         return ModelInfo(name, KuramotoGNN, equation=found, formula=formula)
     if not callable(found) or (inspect.isclass(found) and not issubclass(found, nn.Module)):
         raise ValueError(f"{name} is neither a torch module nor an Equation")
+    try:
+        inspect.signature(found).bind_partial(in_channels=1, out_channels=1)
+    except TypeError as error:
+        raise ValueError(f"{name} must take in_channels and out_channels by name: {error}") from error
     return ModelInfo(name, found, formula=formula)
 
 

@@ -73,7 +73,7 @@ def start_run(config: Config, folder: Path, observer: RunObserver | None = None)
     _check_same_settings(config)
     task = Task.from_config(config, observer.read)
     # Settings that cannot work should not leave a folder behind.
-    check_batch_over_ranks(task.for_split(config.first_split).model(), config.training)
+    check_batch_over_ranks(task.for_split(config.first_split).try_model(), config.training)
     task.split(config.first_split), task.split(config.first_split + config.splits - 1)
     check_parts(config.training, task.dataset.num_nodes)
     folder.mkdir(parents=True, exist_ok=True)

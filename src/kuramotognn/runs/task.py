@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from kuramotognn.batches import set_training_nodes
 from kuramotognn.checkpoints import CheckpointFolder
 from kuramotognn.config.tree import Config
 from kuramotognn.data import ColumnEncoder, Columns, GraphSummary, NodeDataset, Split
+from kuramotognn.errors import SolverError, memory_ran_out
 from kuramotognn.features import (
     FeatureRows,
     Features,
@@ -23,6 +25,8 @@ from kuramotognn.features import (
 )
 from kuramotognn.graph import Graph
 from kuramotognn.kernels import use_backend
+from kuramotognn.models.lookup import reason
+from kuramotognn.models.registry import MODELS
 from kuramotognn.parallel import distribute
 from kuramotognn.parallel.launch import current_ranks
 from kuramotognn.runs.provenance import backend
@@ -99,6 +103,29 @@ class Task:
         model, ranks = model.to(self.config.device), current_ranks()
         return model if ranks is None else distribute(model, ranks.group)
 
+    def try_model(self) -> nn.Module:
+        """Build the model, to see that it can be; one that is not this library's may be any program: it predicts, too.
+
+        Raises:
+            ValueError: it cannot be built or called, or gives predictions of the wrong shape.
+        """
+        name, count = self.config.model.name, self.dataset.num_nodes
+        shape = wanted = [count, self.dataset.num_classes]
+        try:
+            model = self.model()
+            if name not in MODELS:
+                set_training_nodes(model, torch.arange(count, device=self.y.device))
+                shape = list(self.predict(model).shape)
+        except (ValueError, OSError, SolverError):
+            raise
+        except Exception as error:
+            if name in MODELS or memory_ran_out(error):
+                raise
+            raise ValueError(f"{name} failed: {reason(error)}; it is called as model(x, edge_index)") from error
+        if shape != wanted:
+            raise ValueError(f"{name} must give a row a node and a column a class, {wanted}, and gave {shape}")
+        return model
+
     def skeleton(self) -> nn.Module | None:
         """The model without memory for its parameters; None where its constructor needs their values."""
         return without_memory(self._build)
@@ -161,7 +188,9 @@ def without_memory(build: Callable[[], nn.Module]) -> nn.Module | None:
     with torch.random.fork_rng(devices=[]), torch.device("meta"):
         try:
             return build()
-        except RuntimeError:
+        except ValueError:
+            raise
+        except Exception:  # What constructors do with values that are not there, NumPy's errors among it.
             return None
 
 

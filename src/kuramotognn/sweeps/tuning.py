@@ -92,11 +92,9 @@ def start_study(
     if any(not path.name.endswith(PART) for path in there):
         raise ConfigError(f"{str(folder)!r} exists and is not empty; resume it with --resume or name another folder")
     task = Task.from_config(plan.config({}))
-    (
-        task.model(),
-        task.split(plan.search_on()[0][0]),
-        plan.space,
-    )  # Settings that cannot work should not leave a folder behind.
+    # Settings that cannot work should not leave a folder behind.
+    task.for_split(plan.search_on()[0][0]).try_model()
+    task.split(plan.search_on()[0][0]), plan.space
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / STUDY, json.dumps(asdict(plan), indent=1) + "\n")
     return resume_study(folder, processes=processes, observer=observer)
