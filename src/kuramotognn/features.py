@@ -38,9 +38,14 @@ class SparseFeatures:
     @staticmethod
     def from_coo(row: Index, col: Index, values: Tensor, shape: tuple[int, int]) -> SparseFeatures:
         """Build from entries in any order; repeated entries are added."""
-        matrix = torch.sparse_coo_tensor(torch.stack([row, col]), values, shape, check_invariants=True).coalesce()
-        row, col = matrix.indices()
-        return SparseFeatures(Pattern.from_sorted(row, col, *shape), matrix.values())
+        entries = torch.stack([row, col])
+        return SparseFeatures._of(torch.sparse_coo_tensor(entries, values, shape, check_invariants=True))
+
+    @staticmethod
+    def _of(matrix: Tensor) -> SparseFeatures:
+        matrix = matrix.coalesce()
+        row, col = matrix.indices().clone()  # torch.compile takes no views of a sparse tensor.
+        return SparseFeatures(Pattern.from_sorted(row, col, matrix.size(0), matrix.size(1)), matrix.values().clone())
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -77,9 +82,7 @@ def as_features(x: Features) -> Features:
     """Take a tensor of any layout; a sparse one becomes :class:`SparseFeatures`, a dense one stays."""
     if not isinstance(x, Tensor) or x.layout == torch.strided:
         return x
-    matrix = x.to_sparse(layout=torch.sparse_coo).coalesce()
-    row, col = matrix.indices()
-    return SparseFeatures(Pattern.from_sorted(row, col, matrix.size(0), matrix.size(1)), matrix.values())
+    return SparseFeatures._of(x.to_sparse(layout=torch.sparse_coo))
 
 
 def compact_features(x: Features) -> Features:
@@ -184,7 +187,7 @@ def dropout(x: Features, p: float, training: bool) -> Features:
         return x
     if isinstance(x, MappedFeatures):
         return x.dropped(p)
-    if (parts := _parts.get()) is not None:
+    if _spread and (parts := _parts.get()) is not None:
         return _dropout_of_part(x, p, parts)
     if isinstance(x, Tensor):
         return F.dropout(x, p)
@@ -223,6 +226,7 @@ class FeatureRows:
 
 
 _parts: ContextVar[tuple[Part, Part | None] | None] = ContextVar("kuramotognn_parts", default=None)
+_spread = False  # Whether any part was ever named: torch.compile can read this, but no context variable.
 
 
 @contextmanager
@@ -236,6 +240,11 @@ def dropout_as_part(rows: Part | None, entries: Part | None = None) -> Iterator[
         rows: which rows dense tensors are; None where they are the whole.
         entries: which entries sparse features are.
     """
+    global _spread
+    _spread = _spread or rows is not None
+    if not _spread:
+        yield
+        return
     token = _parts.set(None if rows is None else (rows, entries))
     try:
         yield

@@ -18,7 +18,6 @@ from kuramotognn.kernels import (
     backend,
     backend_in_use,
     library,
-    runs_fused,
     set_backend,
     spmm,
     use_backend,
@@ -71,7 +70,7 @@ def test_auto_without_the_library_is_torch_and_says_so_once(monkeypatch: pytest.
     torch.testing.assert_close(final, 2 * x0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not runs_fused(x0)
+        assert not backend.runs_fused(x0)
 
 
 def test_auto_is_fused_here() -> None:
@@ -118,12 +117,12 @@ def test_a_block_leaves_other_threads_alone() -> None:
     ids=lambda value: f"{value.dtype} {value.device}" if isinstance(value, torch.Tensor) else "",
 )
 def test_which_tensors_are_fused(tensor: torch.Tensor, fused_takes_it: bool) -> None:
-    assert runs_fused(tensor) is fused_takes_it
+    assert backend.runs_fused(tensor) is fused_takes_it
 
 
 def test_no_tensor_is_fused_once_torch_is_chosen() -> None:
     with use_backend("torch"):
-        assert not runs_fused(torch.zeros(1))
+        assert not backend.runs_fused(torch.zeros(1))
 
 
 @pytest.mark.parametrize("which", ["a", "source", "x"])

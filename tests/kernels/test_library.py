@@ -65,6 +65,15 @@ def test_a_library_that_cannot_be_loaded_is_a_reason(
         library._load()
 
 
+def test_an_install_without_a_compiler_succeeds(tmp_path: Path) -> None:
+    folders = ("--build-temp", str(tmp_path / "temporary"), "--build-lib", str(tmp_path))
+    without = {"CC": "no-compiler", "CXX": "no-compiler"}
+    command = [sys.executable, "setup.py", "build_ext", *folders]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | without, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.rglob("*.so"))
+
+
 def test_a_library_of_another_version_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "SparseJob", library._job("int64: only"))
     with pytest.raises(OSError, match="are of another version; install the package again"):

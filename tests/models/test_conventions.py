@@ -15,6 +15,7 @@ from torch_geometric.nn import global_mean_pool
 from torch_geometric.utils import to_torch_coo_tensor, to_torch_csr_tensor
 
 from kuramotognn import GAT, GCN, GRAND, Graph, GraphCON, KuramotoConv, KuramotoGNN, Solver, integrate
+from kuramotognn.features import as_features
 from kuramotognn.models.continuous import GraphFlow
 from tests.models.test_kuramotognn import example
 
@@ -85,6 +86,24 @@ def test_torch_compile_without_graph_breaks(model: GraphFlow, data: Data) -> Non
     expected = model(data.x, graph)
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(data.x, graph), expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_training_compiles_without_graph_breaks(sparse: bool, data: Data) -> None:
+    """With dropout, and with gradients."""
+    graph, model = Graph.from_edge_index(data.edge_index, data.num_nodes), KuramotoGNN(5, 8, 3, time=2.0, heads=2)
+    x = as_features(data.x.relu().to_sparse()) if sparse else data.x
+    torch._dynamo.reset()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+
+    def step(run: Callable[..., Tensor]) -> list[Tensor]:
+        torch.manual_seed(1)
+        logits = run(x, graph)
+        return [logits, *torch.autograd.grad(logits.square().sum(), list(model.parameters()))]
+
+    for ours, expected in zip(step(compiled), step(model), strict=True):
+        torch.testing.assert_close(ours, expected)
 
 
 @pytest.mark.filterwarnings("ignore")

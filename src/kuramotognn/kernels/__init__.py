@@ -6,7 +6,7 @@ by the compiled kernels, many times faster.
 
 from kuramotognn.kernels.attention.operator import attention, projected_attention
 from kuramotognn.kernels.attention.reference import row_softmax
-from kuramotognn.kernels.backend import Backend, backend_in_use, runs_fused, set_backend, use_backend
+from kuramotognn.kernels.backend import Backend, backend_in_use, set_backend, use_backend
 from kuramotognn.kernels.flow.reference import kuramoto_local_order, kuramoto_per_edge
 from kuramotognn.kernels.flow.system import CoupledSystem
 from kuramotognn.kernels.sparse.operator import affine, spmm
@@ -23,7 +23,6 @@ __all__ = [
     "projected_attention",
     "row_normalise",
     "row_softmax",
-    "runs_fused",
     "set_backend",
     "spmm",
     "use_backend",

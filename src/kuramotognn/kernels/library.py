@@ -71,7 +71,7 @@ class Kernels:
 def _load() -> ctypes.CDLL:
     """The library; an OSError with a sentence where it cannot be used."""
     if not FILE.exists():
-        raise OSError(f"the compiled kernels are missing, for no C++ compiler was found; {AGAIN} where there is one")
+        raise OSError(f"the compiled kernels are missing; {AGAIN} where there is GCC from version 12 on, or Clang")
     with FILE.open("rb") as file:
         header = file.read(64).ljust(64, b"\0")
     sections, size, count = struct.unpack("<40xQ10xHH2x", header)  # An ELF file ends with its table of sections.

@@ -49,14 +49,9 @@ def kuramoto_local_order(pattern: Pattern, a: EdgeWeight, x: Nodes) -> Nodes:
     return order * torch.sin(mean_phase - x)
 
 
-def diffusion(pattern: Pattern, a: EdgeWeight, x: Nodes) -> Nodes:
-    r"""The linear coupling :math:`\sum_j a_{ij} x_j - x_i`."""
-    return spmm(pattern, a, x) - x
-
-
 def velocity(pattern: Pattern, a: EdgeWeight, x: Nodes, source: Nodes, strength: float | Tensor, linear: bool) -> Nodes:
-    """``source + strength * interaction``."""
-    return source + strength * (diffusion if linear else kuramoto_exact)(pattern, a, x)
+    r"""``source + strength * interaction``; the linear interaction is :math:`\sum_j a_{ij} x_j - x_i`."""
+    return source + strength * (spmm(pattern, a, x) - x if linear else kuramoto_exact(pattern, a, x))
 
 
 def flow(field: Callable[[Nodes], Nodes], x: Nodes, table: Sequence[float], steps: int) -> Nodes:
