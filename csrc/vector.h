@@ -20,7 +20,7 @@ namespace KG_ISA {
 
 template <class T, int Bytes> struct Types {
   typedef T Vector __attribute__((vector_size(Bytes)));
-  typedef std::conditional_t<sizeof(T) == 4, int32_t, int64_t> Bits __attribute__((vector_size(Bytes)));
+  typedef std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t> Bits __attribute__((vector_size(Bytes)));
 };
 template <class T, int Bytes> using Vector = typename Types<T, Bytes>::Vector;
 

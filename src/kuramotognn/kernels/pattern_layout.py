@@ -46,7 +46,7 @@ def pattern_of(block: Tensor) -> Pattern:
     num_rows, num_cols, entries, *chunks = block[:5].tolist()
     rowptr, narrow = block[8 : 9 + num_rows], block[12 + num_rows + num_cols + sum(chunks) :].view(torch.int32).long()
     parts = [entries, AHEAD, entries, entries, AHEAD, entries, num_rows]  # as in _block
-    col, _, place, _, _, _, order = narrow[: sum(parts)].split(parts)  # type: ignore[no-untyped-call]
+    col, _, place, *_, order = narrow[: sum(parts)].split(parts)  # type: ignore[no-untyped-call]
     row = torch.repeat_interleave(order, rowptr.diff())
     if not order.equal(torch.arange(num_rows)):
         col = order[col]
@@ -54,11 +54,9 @@ def pattern_of(block: Tensor) -> Pattern:
     return Pattern.from_sorted(row[back], col[back], num_rows, num_cols)
 
 
-@usable_in_training
 def _renumbered(pattern: Pattern) -> Tensor:
     shape = (pattern.num_rows, pattern.num_cols)
-    ones = np.ones(pattern.num_entries, dtype=np.int8)
-    matrix = csr_matrix((ones, pattern.col.numpy(), pattern.rowptr.numpy()), shape=shape)
+    matrix = csr_matrix((np.ones(pattern.num_entries, "i1"), pattern.col.numpy(), pattern.rowptr.numpy()), shape=shape)
     order = torch.from_numpy(reverse_cuthill_mckee(matrix, symmetric_mode=False).astype(np.int64))
     position = torch.argsort(order)
     row, col = position[pattern.row], position[pattern.col]
