@@ -2,7 +2,7 @@
 
 STUDY is a folder of `kuramotognn tune` at that depth (its study.json says with which settings). Its winner is compared,
 on the study's confirmation splits and by validation accuracy, with the recommended settings at their own depth and
-with GRAND-l without X(0) at T = 100. Writes results/deep-flow.json.
+with GRAND-l without X(0) at T = 100; and itself without a clamp on X(0). Writes results/deep-flow.json.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ REFERENCES = {
     "KuramotoGNN, recommended settings": {"model.name": "kuramotognn"},
     "GRAND-l without X(0), T = 100": {"model.name": "grand-l-no-x0", **DEEP},
 }
+FREE = "KuramotoGNN, T = 100, X(0) not clamped"
 
 
 def main() -> None:
@@ -38,9 +39,13 @@ def main() -> None:
     }
     scores = {name: _scores(case, splits, ROOT / "runs" / "deep-flow") for name, case in cases.items()}
     if (study / BEST).is_file():
-        winner = Case(resolve({}, read_toml(study / BEST)).config, "validation")
+        found = read_toml(study / BEST)
+        winner = Case(resolve({}, found).config, "validation")
         cases["KuramotoGNN, T = 100"] = winner
         scores["KuramotoGNN, T = 100"] = _scores(winner, splits, study / CONFIRM)
+        free = Case(resolve({"model.phase_range": None}, found).config, "validation")
+        cases[FREE] = free
+        scores[FREE] = _scores(free, splits, ROOT / "runs" / "deep-flow")
     rows: list[dict[str, Any]] = [
         {
             "model": name,

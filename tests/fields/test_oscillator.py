@@ -46,6 +46,23 @@ def test_uncoupled_nodes_are_damped_oscillators(gamma: float, alpha: float, solv
     torch.testing.assert_close(final, damped(4.0, gamma, alpha) * x0, atol=tolerance, rtol=tolerance)
 
 
+@pytest.mark.parametrize("solver", [Solver("imex", steps=3), Solver("euler", steps=3)])
+def test_step_dropout_acts_at_the_start_and_after_every_step(solver: Solver) -> None:
+    """Velocities without a force change by dropout alone: four times with three steps, each time kept ones double."""
+    field = DampedOscillators(1000, RandomWalk(), transform=False, stiffness=0.0, damping=0.0, step_dropout=0.5)
+    x0 = torch.rand(3, 1000, dtype=torch.float64) + 1
+    torch.manual_seed(0)
+    dynamics = field(x0, NO_EDGES)
+    position, velocity = integrate(dynamics, dynamics.start(x0), 3.0, solver).final.chunk(2, dim=-1)
+    kept = velocity != 0
+    torch.testing.assert_close(velocity[kept], 16 * x0[kept])
+    assert kept.double().mean().item() == pytest.approx(1 / 16, abs=0.015)
+    assert (position[kept] == 0).double().mean().item() == pytest.approx(1 / 2, abs=0.15)
+    dynamics = field.eval()(x0, NO_EDGES)
+    final = dynamics.nodes(integrate(dynamics, dynamics.start(x0), 3.0, solver).final)
+    torch.testing.assert_close(final, 4 * x0)
+
+
 @pytest.mark.parametrize("residual", ["none", "linear", "composed", "difference"])
 def test_the_imex_step_is_graphcons_layer_on_pygs_convolution(residual: Residual) -> None:
     """Rusch et al., eq. 3: Y ← Y + Δt (σ(F(X)) − γX − αY), X ← X + Δt Y."""
