@@ -79,6 +79,8 @@ def test_predict_names_the_model_and_keeps_what_is_there(
     before = out.read_bytes()
     assert main(["predict", str(uneven_run), "--out", str(out)]) == 2
     assert "exists; pass --overwrite" in capsys.readouterr().err
+    assert main(["predict", str(uneven_run), "--out", str(tmp_path / "[red]/p.csv")]) == 2
+    assert "[red]' for 'p.csv'; make it" in capsys.readouterr().err
     assert main(["predict", str(uneven_run), "--out", str(out), "--overwrite"]) == 0
     assert out.read_bytes() == before
 
@@ -196,6 +198,8 @@ def test_one_process_trains_in_a_folder(tmp_path: Path, capsys: pytest.CaptureFi
     [
         (["--splits", "1000000000"], "10000"),
         (["--device", "meta"], "meta"),
+        (["--solver.steps", "2.5"], "must be a whole number, got 2.5"),
+        (["--training.epochs", "2.7"], "must be a whole number, got 2.7"),
     ],
 )
 def test_absurd_settings(arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
