@@ -1,9 +1,11 @@
 """``python -m kuramotognn`` and the command ``kuramotognn``."""
 
+# What is imported here is not yet covered by run(), so that it is little.
+from __future__ import annotations
+
 import os
 import signal
 import sys
-from typing import Any
 
 INTERRUPTED = 130
 interrupted = False
@@ -56,7 +58,7 @@ class _RaiseAgain:
         raise KeyboardInterrupt
 
 
-def _stop(problem: Any) -> None:
+def _stop(problem: sys.UnraisableHookArgs) -> None:
     """End where Ctrl-C was raised in vain; other problems of this kind are those of an early end."""
     if issubclass(problem.exc_type, KeyboardInterrupt):
         _end(1)

@@ -79,6 +79,21 @@ def test_test_labels_do_not_change_what_is_found(tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
+def test_settings_are_compared_by_the_chosen_metric(tmp_path: Path) -> None:
+    """Balanced accuracy of three classes, where one of them is predicted for all nodes, is a third; accuracy is not."""
+    never = {"epochs": 1, "optimiser": "adam", "learning_rate": 1e-9}
+    rows = [f"{k},1,{k % 3 if k < 30 else 0}" for k in range(90)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,a,y", *rows]))
+    (tmp_path / "edges.csv").write_text("\n".join(["from,to", *(f"{k},{(k + 1) % 90}" for k in range(90))]))
+    files = {"nodes": tmp_path / "nodes.csv", "edges": tmp_path / "edges.csv", "label": "y"}
+    own = {"data": {"files": files, "protocol": "fraction"}, "training": never | {"metric": "balanced-accuracy"}}
+    plan = plan_study(QUICK | own, trials=1, splits=1, candidates=1, confirmation_splits=1)
+    found = start_study(plan, tmp_path / "study", processes=1)
+    assert (found.best.searched, found.best.mean) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    assert "validation\n# balanced-accuracy 33.33" in (tmp_path / "study" / "best.toml").read_text()
+    assert json.loads((tmp_path / "study" / "tuning.json").read_text())["metric"] == "balanced-accuracy"
+
+
 def test_the_first_trials_are_the_recommended_settings_and_the_defaults(study: Path) -> None:
     recommended, defaults = (plan_study({}, trials=3).config({}), plan_study({}, {"recommended": False}).config({}))
     trials = open_study(quick_plan(), study).trials

@@ -25,7 +25,7 @@ Flags override --config, which overrides what is recommended for the model on th
     "convert": """Write a graph as a folder whose features and edges are read from disk while training.
 
 INPUT is what --nodes takes; a public data set is named with --dataset. `kuramotognn train --nodes FOLDER` reads it.""",
-    "tune": """Search the settings of a model for a data set by validation accuracy, and write them as best.toml.
+    "tune": """Search the settings of a model for a data set by --metric on validation nodes; write them as best.toml.
 
 Settings given by a flag or by --config stay as they are; the rest of the model's search space is searched. Splits 0 to
 999 and all test nodes stay out of it. `kuramotognn train --config STUDY/best.toml` uses the result.""",

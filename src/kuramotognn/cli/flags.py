@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_args, get_origin, get_type_hints
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 
 from kuramotognn.data.graph_files import GraphFiles
 
@@ -93,7 +94,20 @@ def _parameter(flag: str, kind: Any, default: Any, text: str, group: Group) -> A
     if plain and default not in (None, (), "") and "(default" not in text:
         text = f"{text} [default: {default}]"
     several = any(get_args(each)[-1:] == (...,) for each in _members(kind))
-    return Annotated[kind, Parameter(name=flag, help=text, group=group, consume_multiple=several)]
+    whole = {int: _whole, int | None: _whole_or_none}.get(kind)
+    return Annotated[kind, Parameter(name=flag, help=text, group=group, consume_multiple=several, converter=whole)]
+
+
+def _whole(_: Any, tokens: Sequence[Token]) -> int:
+    """A whole number as it is written; cyclopts alone would round 2.5 to 2."""
+    value = tokens[0].value
+    if not re.fullmatch(r"[+-]?[0-9]{1,300}(\.0*)?", value):
+        raise ValueError(f"must be a whole number, got {value}")
+    return int(value.partition(".")[0])
+
+
+def _whole_or_none(_: Any, tokens: Sequence[Token]) -> int | None:
+    return None if tokens[0].value.lower() in ("none", "null") else _whole(int, tokens)
 
 
 def _members(kind: Any) -> Iterator[Any]:

@@ -55,6 +55,8 @@ def predict(
 
     if out.exists() and not overwrite:
         raise ValueError(f"{str(out)!r} exists; pass --overwrite to replace it, or name another file")
+    if not out.parent.is_dir():
+        raise ValueError(f"there is no folder {str(out.parent)!r} for {out.name!r}; make it, or name another file")
     new: dict[str, Any] | None = None
     if nodes or edges or features:
         if nodes is None:

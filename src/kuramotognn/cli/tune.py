@@ -89,7 +89,7 @@ def _show(result: TuningResult, output: Output) -> None:
         print((result.folder / SUMMARY).read_text(encoding="utf-8"), end="")
         return
     if not output.quiet:
-        table = Table(title=f"Best of {result.trials} settings: validation accuracy in %")
+        table = Table(title=f"Best of {result.trials} settings: validation {best.metric} in %")
         for name in ("trial", "in the search", "on fresh splits (mean ± standard error)"):
             table.add_column(name, justify="right")
         for candidate in result.candidates:
@@ -99,7 +99,7 @@ def _show(result: TuningResult, output: Output) -> None:
                 f"{100 * candidate.mean:.2f} ± {100 * candidate.standard_error:.2f}",
             )
         make_console().print(table)
-    say(f"validation accuracy {100 * best.mean:.2f} ± {100 * best.standard_error:.2f}, {result.folder / BEST}")
+    say(f"validation {best.metric} {100 * best.mean:.2f} ± {100 * best.standard_error:.2f}, {result.folder / BEST}")
 
 
 class TuningProgress(TuningObserver):

@@ -126,6 +126,8 @@ OUTCOMES: Mapping[Outcome, Callable[[Config], dict[str, Any]]] = MappingProxyTyp
 def _recorded(trained: TrainResult) -> dict[str, Any]:
     result = trained.record()
     del result["test_measures"]
+    if (score := trained.best.validation_score) is not None:
+        result["validation_score"] = score  # By another metric than accuracy.
     if trained.split >= FIRST_TUNING_SPLIT:
         del result["test_accuracy"]
     return result

@@ -44,6 +44,7 @@ class _Result(_Stored):
     protocol: str
     test_accuracy: Number = 0.0
     validation_accuracy: Number = 0.0
+    validation_score: Number = 0.0
     evaluations: Number = 0.0
     mean_evaluations: Number = 0.0
     epoch_evaluations: Number = 0.0

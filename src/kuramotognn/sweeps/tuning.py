@@ -1,4 +1,4 @@
-"""Search for settings by validation accuracy on tuning splits; test nodes take no part.
+"""Search for settings by the chosen metric on validation nodes of tuning splits; test nodes take no part.
 
 A study folder holds ``study.json`` (what is searched), ``journal.log`` (optuna's record of every trial), ``confirm/``
 (the best settings on fresh splits) and, at the end, ``best.toml`` and ``tuning.json``.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -40,7 +40,7 @@ BEST, SUMMARY, CONFIRM = "best.toml", "tuning.json", "confirm"
 
 @dataclass(frozen=True)
 class Candidate:
-    """Settings that did well in the search, and their validation accuracies on fresh splits."""
+    """Settings that did well in the search, and their validation scores on fresh splits."""
 
     trial: int
     searched: float
@@ -48,8 +48,13 @@ class Candidate:
     confirmed: tuple[float, ...] = field(repr=False)
 
     @property
+    def metric(self) -> str:
+        """What epochs and settings are selected by."""
+        return self.config.training.metric
+
+    @property
     def mean(self) -> float:
-        """Mean validation accuracy on the fresh splits."""
+        """Mean validation score on the fresh splits."""
         return statistics.fmean(self.confirmed)
 
     @property
@@ -176,7 +181,7 @@ def _try_settings(plan: TuningPlan, folder: Path, number: int, pipe: Connection)
 
 
 def _score(plan: TuningPlan, trial: Trial) -> float:
-    """Mean validation accuracy over the tuning splits; poor settings are stopped after some of them."""
+    """Mean validation score over the tuning splits; poor settings are stopped after some of them."""
     config = plan.config({name: suggest(trial, name, where) for name, where in plan.space.items()})
     scores: list[float] = []
     for split, seed in plan.search_on():
@@ -187,12 +192,17 @@ def _score(plan: TuningPlan, trial: Trial) -> float:
         except Exception as error:  # Models may be the user's own and raise anything.
             trial.set_user_attr(FAILED, printable(f"split {split}: {type(error).__name__}: {error}", 2000))
             raise optuna.TrialPruned from error
-        scores.append(result["validation_accuracy"])
+        scores.append(_selected_on(result))
         trial.report(statistics.fmean(scores), step=len(scores))
         trial.set_user_attr(SECONDS, trial.user_attrs.get(SECONDS, 0.0) + result["seconds"])
         if len(scores) < plan.splits and trial.should_prune():
             raise optuna.TrialPruned
     return statistics.fmean(scores)
+
+
+def _selected_on(result: Mapping[str, Any]) -> float:
+    """What settings are compared by: ``training.metric`` on validation nodes."""
+    return float(result.get("validation_score", result["validation_accuracy"]))
 
 
 def _confirm(plan: TuningPlan, folder: Path, processes: int, observer: TuningObserver) -> TuningResult:
@@ -217,7 +227,7 @@ def _confirm(plan: TuningPlan, folder: Path, processes: int, observer: TuningObs
     for place, (trial, config) in enumerate(chosen):
         own = records[place * len(splits) : (place + 1) * len(splits)]
         if all("result" in record for record in own):
-            scores = tuple(record["result"]["validation_accuracy"] for record in own)
+            scores = tuple(_selected_on(record["result"]) for record in own)
             assert trial.value is not None
             candidates.append(Candidate(trial.number, trial.value, config, scores))
     if not candidates:
@@ -227,7 +237,8 @@ def _confirm(plan: TuningPlan, folder: Path, processes: int, observer: TuningObs
     tried = finished(study)
     seconds = sum(trial.user_attrs.get(SECONDS, 0.0) for trial in tried)
     seconds += sum(record.get("result", {}).get("seconds", 0.0) for record in records)
-    summary = _summary(plan, result) | {"seconds": round(seconds), "tried": [_tried(trial) for trial in tried]}
+    trials = [_tried(trial, result.best.metric) for trial in tried]
+    summary = _summary(plan, result) | {"seconds": round(seconds), "tried": trials}
     write_atomically(folder / BEST, _best_toml(plan, result))
     write_atomically(folder / SUMMARY, json.dumps(summary, indent=1) + "\n")
     return result
@@ -249,7 +260,8 @@ def _best_toml(plan: TuningPlan, result: TuningResult) -> str:
     lines = (
         f"Found by `kuramotognn tune`: {result.trials} settings tried on {searched}, poor ones on fewer,",
         f"the best {len(result.candidates)} compared again on {compared}. Trial {best.trial} won: validation",
-        f"{100 * best.mean:.2f} ± {100 * best.standard_error:.2f} (mean ± standard error). Test nodes were not used.",
+        f"{best.metric} {100 * best.mean:.2f} ± {100 * best.standard_error:.2f} (mean ± standard error).",
+        "Test nodes were not used.",
         f"kuramotognn {source['kuramotognn']}, commit {source['commit']}.",
     )
     settings = best.config.model_dump(
@@ -263,6 +275,7 @@ def _summary(plan: TuningPlan, result: TuningResult) -> dict[str, Any]:
     return {
         "dataset": result.best.config.dataset,
         "model": result.best.config.model.name,
+        "metric": result.best.metric,
         "trials": result.trials,
         "searched_on": _words(plan.search_on()),
         "compared_on": _words(plan.confirm_on()),
@@ -280,11 +293,12 @@ def _summary(plan: TuningPlan, result: TuningResult) -> dict[str, Any]:
     }
 
 
-def _tried(trial: FrozenTrial) -> dict[str, Any]:
+def _tried(trial: FrozenTrial, metric: str) -> dict[str, Any]:
     """A trial as it is kept: its settings, its score, and on how many splits it was scored before it was stopped."""
     scores = trial.intermediate_values
     score = scores[max(scores)] if scores else None
-    kept = {"settings": trial.params, "validation_accuracy": score, "splits": max(scores, default=0)}
+    name = "validation_accuracy" if metric == "accuracy" else "validation_score"
+    kept = {"settings": trial.params, name: score, "splits": max(scores, default=0)}
     return kept | ({FAILED: trial.user_attrs[FAILED]} if FAILED in trial.user_attrs else {})
 
 
