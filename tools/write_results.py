@@ -7,6 +7,7 @@ import json
 import math
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -77,9 +78,10 @@ def drawings(result: ExperimentResult) -> dict[str, tuple[str, str]]:
 
 def results_page(found: list[ExperimentResult]) -> str:
     """docs/results.md."""
-    first = [section.to_markdown() for section in (*opening(found), *tuning())]
+    first, last = (*opening(found), *tuning()), (*amazon_ratings(), *ablation(), *deep_flow())
     experiments_run = (to_markdown(result, _pictures(result, "images")) for result in shown(found))
-    return "\n".join([HEAD, *first, TABLES, *experiments_run, *amazon_ratings(), *ablation(), *deep_flow()])
+    before, after = ([section.to_markdown() for section in part] for part in (first, last))
+    return "\n".join([HEAD, *before, TABLES, *experiments_run, *after])
 
 
 def tuning() -> list[Section]:
@@ -102,62 +104,58 @@ def tuning() -> list[Section]:
     return [Section("How settings were searched", (about,), tuple(rows[0]), [tuple(row.values()) for row in rows])]
 
 
-def amazon_ratings() -> list[str]:
+def amazon_ratings() -> list[Section]:
     """The table of five models on most of amazon-ratings, where results/amazon-ratings-98.json is there."""
     if not AMAZON.is_file():
         return []
     rows = json.loads(AMAZON.read_text(encoding="utf-8"))["rows"]
-    lines = []
-    for row in sorted(rows, key=lambda row: -fmean(row["splits"].values())):
-        accuracies = [100 * accuracy for accuracy in row["splits"].values()]
-        lines.append(f"| {title(row['model'])} | {fmean(accuracies):.2f} ± {stdev(accuracies):.2f} |")
-    splits, trials = list(rows[0]["splits"]), {row["trials"] for row in rows}
-    commits = sorted({commit[:12] for row in rows for commit in row["commits"]})
+    rows.sort(key=lambda row: -fmean(row["splits"].values()))
+    scores = [[100 * accuracy for accuracy in row["splits"].values()] for row in rows]
+    splits, trials = list(rows[0]["splits"]), max(row["trials"] for row in rows)
+    about = (
+        "Test accuracy in % with 98.8 % of the graph's edges, on splits of our own: models beside each other, not "
+        f"beside published numbers. Splits {splits[0]} to {splits[-1]}, mean ± standard deviation; {trials} settings "
+        "searched for each model by validation accuracy on splits from 1000."
+    )
     return [
-        "## amazon-ratings (98.8 % of edges, own 50/25/25 splits)",
-        "",
-        "Test accuracy in % with 98.8 % of the graph's edges, on splits of our own: models beside each other, not",
-        f"beside published numbers. Splits {splits[0]} to {splits[-1]}, mean ± standard deviation; {max(trials)}",
-        "settings searched for each model by validation accuracy on splits from 1000.",
-        "",
-        "| model | test accuracy, % |",
-        "| --- | --- |",
-        *lines,
-        "",
-        f"`python tools/amazon_ratings.py amazon_ratings_98.npz`, commit {', '.join(commits)}.",
-        "",
+        Section(
+            "amazon-ratings (98.8 % of edges, own 50/25/25 splits)",
+            (about,),
+            ("model", "test accuracy, %"),
+            [(title(row["model"]), f"{fmean(s):.2f} ± {stdev(s):.2f}") for row, s in zip(rows, scores, strict=True)],
+            (_made_by("python tools/amazon_ratings.py FILE", [commit for row in rows for commit in row["commits"]]),),
+        )
     ]
 
 
-def ablation() -> list[str]:
+def ablation() -> list[Section]:
     """The table of what each option adds, where results/ablation.json is there."""
     if not ABLATION.is_file():
         return []
     record = json.loads(ABLATION.read_text(encoding="utf-8"))
     base, *rows = record["rows"]
+    about = (
+        "Validation accuracy in % of KuramotoGNN on cora: each option alone on top of the recommended settings, on "
+        "tuning splits 1000 to 1009, which no other table uses. The settings were searched without the options, so an "
+        "option that needs other settings beside it shows less than it can. p: paired Wilcoxon test, not corrected for "
+        "the number of options."
+    )
     lines = [
-        f"| {row['option']} | {100 * row['mean']:.2f} | {100 * row['difference']:+.2f} | {row['p']:.2g} |"
+        (row["option"], f"{100 * row['mean']:.2f}", f"{100 * row['difference']:+.2f}", f"{row['p']:.2g}")
         for row in sorted(rows, key=lambda row: -row["difference"])
     ]
     return [
-        "## What each option adds",
-        "",
-        "Validation accuracy in % of KuramotoGNN on cora: each option alone on top of the recommended settings, on",
-        "tuning splits 1000 to 1009, which no other table uses. The settings were searched without the options, so an",
-        "option that needs other settings beside it shows less than it can. p: paired Wilcoxon test, not corrected for",
-        "the number of options.",
-        "",
-        "| option | validation accuracy, % | difference | p |",
-        "| --- | --- | --- | --- |",
-        f"| recommended settings | {100 * base['mean']:.2f} | | |",
-        *lines,
-        "",
-        f"`python tools/ablation.py`, commit {', '.join(commit[:12] for commit in record['commits'])}.",
-        "",
+        Section(
+            "What each option adds",
+            (about,),
+            ("option", "validation accuracy, %", "difference", "p"),
+            [("recommended settings", f"{100 * base['mean']:.2f}", "", ""), *lines],
+            (_made_by("python tools/ablation.py", record["commits"]),),
+        )
     ]
 
 
-def deep_flow() -> list[str]:
+def deep_flow() -> list[Section]:
     """The table of accuracy at T = 100, where results/deep-flow.json is there."""
     if not DEEP_FLOW.is_file():
         return []
@@ -169,28 +167,35 @@ def deep_flow() -> list[str]:
         error = stdev(differences) / math.sqrt(len(differences))
         against = "" if own is scores[0] else f"{fmean(differences):+.2f} ± {error:.2f}"
         model, training = row["config"]["model"], row["config"]["training"]
-        facts = (f"{model['time']:g}", model.get("coupling", ""), training["clip_norm"] or "none")
-        lines.append("| " + " | ".join(map(str, (row["model"], *facts, f"{fmean(own):.2f}", against))) + " |")
-    commits = dict.fromkeys(each["commit"][:12] for row in rows for each in row["splits"].values())
-    splits = list(rows[0]["splits"])
+        facts = (f"{model['time']:g}", str(model.get("coupling", "")), str(training["clip_norm"] or "none"))
+        lines.append((row["model"], *facts, f"{fmean(own):.2f}", against))
+    splits, commits = list(rows[0]["splits"]), [each["commit"] for row in rows for each in row["splits"].values()]
+    about = (
+        f"Validation accuracy in % on cora, tuning splits {splits[0]} to {splits[-1]}, one seed: 1000 Euler steps "
+        "of 0.1, against the depth of the settings recommended when it was run. KuramotoGNN at T = 100 has exact "
+        "interaction, attached frequencies and, as those settings have, X(0) clamped to [0, π]. Of 30 settings tried "
+        "at that depth, in three searches, it has the one with the best accuracy on splits from 1000; the last row leaves "
+        "out the clamp, as the paper's equation does, and keeps all other settings. GRAND-l without X(0) has the "
+        "settings recommended for it at its own depth, with clipping, not searched again. Differences are paired by "
+        "split, ± standard error."
+    )
     return [
-        "## Accuracy of a very deep flow",
-        "",
-        f"Validation accuracy in % on cora, tuning splits {splits[0]} to {splits[-1]}, one seed: 1000 Euler steps",
-        "of 0.1, against the depth of the recommended settings. KuramotoGNN at T = 100 has exact interaction, attached",
-        "frequencies and, as the recommended settings have, X(0) clamped to [0, π]. Of 30 settings tried at that",
-        "depth, in three searches, it has the one with the best accuracy on splits from 1000; the last row leaves out",
-        "the clamp, as the paper's equation does, and keeps all other settings. GRAND-l",
-        "without X(0) has the settings recommended for it at its own depth, with clipping, not searched again.",
-        "Differences are paired by split, ± standard error.",
-        "",
-        "| model | T | K | clipped to | validation accuracy, % | difference |",
-        "| --- | --- | --- | --- | --- | --- |",
-        *lines,
-        "",
-        f"`python tools/deep_flow.py STUDY`, commit {', '.join(commits)}.",
-        "",
+        Section(
+            "Accuracy of a very deep flow",
+            (about,),
+            ("model", "T", "K", "clipped to", "validation accuracy, %", "difference"),
+            lines,
+            (
+                _made_by(
+                    "python tools/deep_flow.py STUDY", [e["commit"] for row in rows for e in row["splits"].values()]
+                ),
+            ),
+        )
     ]
+
+
+def _made_by(command: str, commits: Sequence[str]) -> str:
+    return f"`{command}`, commit {', '.join(dict.fromkeys(commit[:12] for commit in commits))}."
 
 
 def with_results(readme: str, found: list[ExperimentResult]) -> str:
