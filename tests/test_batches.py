@@ -17,6 +17,8 @@ from kuramotognn.checkpoints import CheckpointFolder
 from kuramotognn.features import compact_features
 from tests.conftest import Refused, graphs
 
+pytest.importorskip("pymetis", reason="pymetis is not installed; it has no wheels for Windows")
+
 NODES = 60
 CONSISTENT = {"consistency": 1.0, "clip_norm": 0.1, "schedule": "plateau", "class_weights": "balanced"}
 

@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import subprocess
 import webbrowser
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -36,6 +37,8 @@ NOT_RUN = {
     "kuramotognn train --dataset pubmed": "downloads; tests/test_batches.py",
     "kuramotognn train --nodes big --batch": "the graph at hand has fewer nodes than parts; tests/test_batches.py",
     "kuramotognn reproduce depth --datasets cora --splits 2 --cluster": "needs Ray; tests/sweeps/test_cluster.py",
+    "make": "sets up an environment; test_make_targets_and_scripts_exist",
+    ".venv/bin/pre-commit": "changes the checkout",
     "torchrun": "starts processes; tests/parallel/test_launch.py",
     "jq": "not ours",
 }
@@ -53,6 +56,12 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
 
 
+def in_text(page: Path) -> list[str]:
+    """Code between single backticks."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"`([^`\n]+)`", text)
+
+
 def lines(page: Path) -> Iterator[str]:
     """The commands of a page's shell blocks, without comments."""
     for block in blocks(page, "sh"):
@@ -64,6 +73,7 @@ def lines(page: Path) -> Iterator[str]:
 
 PYTHON_PAGES = [page for page in PAGES if blocks(page, "python") and page.stem not in PYTHON_NOT_RUN]
 COMMANDS = [(page, line) for page in PAGES for line in lines(page)]
+IN_TEXT = [(page, code) for page in PAGES for code in in_text(page)]
 
 
 def is_run(line: str) -> bool:
@@ -78,7 +88,7 @@ def each(pages: Iterable[Path]) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("page", "line"),
-    [(page, line) for page, line in COMMANDS if line.startswith("kuramotognn")],
+    [(page, line) for page, line in COMMANDS + IN_TEXT if line.startswith("kuramotognn ") and "…" not in line],
     ids=lambda value: value.stem if isinstance(value, Path) else "",
 )
 def test_commands_exist_with_their_flags(page: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,6 +104,31 @@ def test_commands_exist_with_their_flags(page: Path, line: str, monkeypatch: pyt
 def test_lines_that_are_not_run_are_there() -> None:
     for start in NOT_RUN:
         assert any(line.startswith(start) for _, line in COMMANDS), start
+
+
+def test_make_targets_and_scripts_exist() -> None:
+    targets = re.findall(r"^([a-z -]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    known = {name for names in targets for name in names.split()}
+    for _, line in COMMANDS + IN_TEXT:
+        if found := re.fullmatch(r"make ([a-z-]+)", line):
+            assert found[1] in known, line
+        if found := re.match(r"python (?:-m (benchmarks[.\w]+)|(\S+\.py))", line):
+            path = f"{found[1].replace('.', '/')}.py" if found[1] else found[2]
+            assert (ROOT / path).exists(), line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_command_escapes_these_tests(page: Path) -> None:
+    """Blocks are shell or Python, or a bash script that is parsed; commands do not stand in indented blocks."""
+    text = page.read_text(encoding="utf-8")
+    languages = re.findall(r"^```(\S*)\n.*?^```", text, flags=re.DOTALL | re.MULTILINE)
+    assert set(languages) <= {"sh", "python", "bash"}
+    for script in blocks(page, "bash"):
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+        for line in re.findall(r"kuramotognn ([^'\n]+)", script):
+            make_app(shlex.split(line)).parse_args(shlex.split(line), exit_on_error=False, print_error=False)
+    outside = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert not re.findall(r"^ {4,}(?:\$ )?(?:kuramotognn|make|pip|python) .*", outside, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -11,6 +11,8 @@ from kuramotognn import Graph, partition
 from kuramotognn.partition import metis_parts
 from tests.conftest import graphs, ring
 
+pytest.importorskip("pymetis", reason="pymetis is not installed; it has no wheels for Windows")
+
 
 @pytest.fixture(autouse=True)
 def data_root(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import os
 import struct
 import zipfile
 import zlib
@@ -18,7 +17,7 @@ import torch
 
 from kuramotognn.cli import main
 from tests.data.graph_examples import NODES, WHOLE, X, data
-from tests.data.limits import limits
+from tests.data.limits import limits, make_pipe
 
 BILLION = 10**9
 
@@ -120,7 +119,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object], str]] = {
         torch_of(x=sparse_tensor(index=10**9, width=3)),
         "cannot be read as a file of torch.save",
     ),
-    "pipe": ("n.csv", os.mkfifo, "is a pipe, socket or device"),
+    "pipe": ("n.csv", make_pipe, "is a pipe, socket or device"),
     "device": ("n.csv", lambda path: path.symlink_to("/dev/zero"), "is a pipe, socket or device"),
     "zeros": ("n.csv", zeros, "begins with 4096 zero bytes"),
     "folder": ("n.csv", lambda path: path.mkdir(), "does not exist"),
@@ -137,7 +136,7 @@ MATRICES: dict[str, tuple[Callable[[Path], object], str]] = {
         "cannot be read as a matrix",
     ),
     "bomb": (dense_bomb, "decompression bomb"),
-    "pipe": (os.mkfifo, "is a pipe, socket or device"),
+    "pipe": (make_pipe, "is a pipe, socket or device"),
 }
 
 
@@ -197,7 +196,8 @@ def test_train(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     WHOLE["heterophilous.npz"](tmp_path / "g.npz")
-    os.mkfifo(tmp_path / "pipe")
+    if any("{pipe}" in each for each in arguments):
+        make_pipe(tmp_path / "pipe")
     given = [each.format(npz=tmp_path / "g.npz", pipe=tmp_path / "pipe") for each in arguments]
     assert_refused(["train", *given, "--quiet"], sentence, capsys)
     assert not (tmp_path / "runs").exists()

@@ -1,6 +1,5 @@
 """Feature matrices in npy, safetensors and Parquet files."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from safetensors.numpy import save_file
 from kuramotognn import DataError
 from kuramotognn.data import mapped_files
 from kuramotognn.data.mapped_files import open_features
+from tests.data.limits import make_pipe
 
 ARRAY = np.random.RandomState(0).randn(23, 4)
 
@@ -54,7 +54,7 @@ def test_files_without_a_matrix_of_numbers_are_refused(tmp_path: Path) -> None:
         file.truncate(200)
     pl.DataFrame({"word": ["a"]}).write_parquet(tmp_path / "text.parquet")
     (tmp_path / "wrong.parquet").write_text("no parquet", encoding="utf-8")
-    os.mkfifo(tmp_path / "pipe.npy")
+    make_pipe(tmp_path / "pipe.npy")
     sentences = {
         "flat.npy": "1 dimensions",
         "text.npy": "not numbers",

@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +14,7 @@ import pytest
 from kuramotognn.data import DATASETS, DataError, load_dataset
 from kuramotognn.data import raw_files as files
 from kuramotognn.data.raw_files import RawFile, data_root, download, offline, read_raw, reporting
+from tests.data.limits import make_pipe
 
 CONTENT = bytes(range(256)) * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -156,7 +156,7 @@ def test_every_public_file_has_an_https_address_and_a_checksum() -> None:
 
 
 def test_a_pipe_in_place_of_a_raw_file(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "file.bin")
+    make_pipe(tmp_path / "file.bin")
     with pytest.raises(DataError, match="is a pipe, socket or device"):
         read_raw(RawFile("file.bin", "https://127.0.0.1:9/x"), tmp_path, offline=True)
 

@@ -124,12 +124,17 @@ def train():
 """
 
 
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+
+
+@needs_fork
 def test_a_forked_child_can_train_after_its_parent_did() -> None:
     code = "train()\nif not os.fork():\n    train()\n    os._exit(7)\ntrain()\n"
     code += "print(os.waitstatus_to_exitcode(os.wait()[1]), torch.get_num_threads())"
     assert child(FORK + code, timeout=60).stdout.split() == ["7", "2"]
 
 
+@needs_fork
 def test_a_forked_child_says_that_it_may_hang_where_openmp_cannot_end_its_threads() -> None:
     code = "library._prepare_forks(library.LIBRARY, types.SimpleNamespace())\nif os.fork(): os.wait()"
     assert "torch may hang in a forked process" in child(FORK + code, timeout=60).stderr
