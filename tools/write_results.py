@@ -135,7 +135,7 @@ def ablation() -> list[Section]:
     record = json.loads(ABLATION.read_text(encoding="utf-8"))
     base, *rows = record["rows"]
     about = (
-        "Validation accuracy in % of KuramotoGNN on cora: each option alone on top of the recommended settings, on "
+        "Validation accuracy in % of KuramotoGNN on cora: each option alone on top of the settings recommended when it was run, on "
         "tuning splits 1000 to 1009, which no other table uses. The settings were searched without the options, so an "
         "option that needs other settings beside it shows less than it can. p: paired Wilcoxon test, not corrected for "
         "the number of options."
@@ -174,10 +174,10 @@ def deep_flow() -> list[Section]:
         f"Validation accuracy in % on cora, tuning splits {splits[0]} to {splits[-1]}, one seed: 1000 Euler steps "
         "of 0.1, against the depth of the settings recommended when it was run. KuramotoGNN at T = 100 has exact "
         "interaction, attached frequencies and, as those settings have, X(0) clamped to [0, π]. Of 30 settings tried "
-        "at that depth, in three searches, it has the one with the best accuracy on splits from 1000; the last row leaves "
-        "out the clamp, as the paper's equation does, and keeps all other settings. GRAND-l without X(0) has the "
-        "settings recommended for it at its own depth, with clipping, not searched again. Differences are paired by "
-        "split, ± standard error."
+        "at that depth, in three searches, it has the one with the best accuracy on splits from 1000; the last row "
+        "leaves out the clamp, as the paper's equation does, and keeps all other settings. GRAND-l without X(0) has "
+        "the settings recommended for it at its own depth, with clipping, not searched again. Differences are "
+        "paired by split, ± standard error."
     )
     return [
         Section(
@@ -185,11 +185,7 @@ def deep_flow() -> list[Section]:
             (about,),
             ("model", "T", "K", "clipped to", "validation accuracy, %", "difference"),
             lines,
-            (
-                _made_by(
-                    "python tools/deep_flow.py STUDY", [e["commit"] for row in rows for e in row["splits"].values()]
-                ),
-            ),
+            (_made_by("python tools/deep_flow.py STUDY", commits),),
         )
     ]
 
