@@ -135,10 +135,10 @@ def ablation() -> list[Section]:
     record = json.loads(ABLATION.read_text(encoding="utf-8"))
     base, *rows = record["rows"]
     about = (
-        "Validation accuracy in % of KuramotoGNN on cora: each option alone on top of the settings recommended when it was run, on "
-        "tuning splits 1000 to 1009, which no other table uses. The settings were searched without the options, so an "
-        "option that needs other settings beside it shows less than it can. p: paired Wilcoxon test, not corrected for "
-        "the number of options."
+        "Validation accuracy in % of KuramotoGNN on cora: each option alone on top of the settings recommended when it "
+        "was run, on tuning splits 1000 to 1009, which no other table uses. The settings were searched without the "
+        "options, so an option that needs other settings beside it shows less than it can. p: paired Wilcoxon test, "
+        "not corrected for the number of options."
     )
     lines = [
         (row["option"], f"{100 * row['mean']:.2f}", f"{100 * row['difference']:+.2f}", f"{row['p']:.2g}")
