@@ -74,7 +74,8 @@ class Table:
             row = int(wrong[0])
             cell = column[row]
             if cell is None or (isinstance(cell, str) and not cell.strip()):
-                raise DataError(f"{self.place(row, name)}: the cell is empty; fill it in or leave the column out")
+                remedy = "fill it in, leave the column out, or name it with --label if it holds the classes"
+                raise DataError(f"{self.place(row, name)}: the cell is empty; {remedy}")
             kind = "is not a number" if numbers[row] is None else "is not finite"
             raise DataError(f"{self.place(row, name)}: {cell!r} {kind}; correct it or leave the column out")
         return numbers.to_numpy().astype(np.float64)
