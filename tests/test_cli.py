@@ -170,7 +170,7 @@ def test_folders_that_are_not_runs(run_folder: Path, tmp_path: Path, capsys: pyt
     assert main(["predict", str(run_folder), "--out", str(tmp_path / "x.csv"), "--split", "9"]) == 2
     assert "split 9 is not among the finished splits" in capsys.readouterr().err
     assert main(["predict", str(run_folder), "--out", str(tmp_path / "no" / "x.csv")]) == 2
-    assert "No such file or directory" in capsys.readouterr().err
+    assert "make it, or name another file" in capsys.readouterr().err
 
 
 def test_tampered_files_get_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
