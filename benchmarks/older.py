@@ -41,7 +41,8 @@ def compare(turns: int = 7) -> dict:
         for line in lines:
             seconds: dict[str, list[float]] = {name: [] for name in workers}
             for turn in range(turns + 1):  # The first one also builds the workload and warms up.
-                for name, worker in workers.items():
+                # In turn: whoever is second meets the threads of the first, which still wait for more work.
+                for name, worker in list(workers.items())[:: 1 if turn % 2 else -1]:
                     assert worker.stdin is not None
                     assert worker.stdout is not None
                     worker.stdin.write(line + "\n")
