@@ -104,6 +104,13 @@ class Study:
         return RESULTS / self.kind / self.dataset / f"{self.model}.json"
 
     @property
+    def in_use(self) -> bool:
+        """Whether the settings that are recommended, or the preset, are those that the study found."""
+        folder = CONFIG / RECOMMENDED if self.kind == RECOMMENDED else CONFIG / "presets" / self.kind
+        target = folder / self.dataset / f"{self.model}.toml"
+        return target.is_file() and _story(target) == _story(self.result.with_suffix(".toml"))
+
+    @property
     def folder(self) -> Path:
         """Where the search is while it goes on."""
         return STUDIES / f"{self.kind}-{self.dataset}-{self.model}"
@@ -208,6 +215,7 @@ def write_table() -> None:
                     "hours": f"{found['seconds'] / 3600:.2f}",
                     "validation accuracy, %": f"{100 * best['confirmed']:.2f}",
                     "standard error": f"{100 * best['standard_error']:.2f}",
+                    "in use": "yes" if study.in_use else "not yet",
                     "commit": str(found["provenance"]["commit"])[:12],
                 }
             )
@@ -216,6 +224,11 @@ def write_table() -> None:
             writer = csv.DictWriter(file, rows[0], lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
+
+
+def _story(path: Path) -> list[str]:
+    """How settings were found, from the head of their file."""
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
 
 
 def _relative(path: Path) -> str:
@@ -235,6 +248,7 @@ def main() -> None:
     with ThreadPoolExecutor(chosen.jobs) as pool:
         for finished in [pool.submit(study.run) for study in missing]:
             finished.result()
+    write_table()  # What is in use may have changed.
 
 
 if __name__ == "__main__":

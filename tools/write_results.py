@@ -99,7 +99,8 @@ def tuning() -> list[Section]:
     words += f", except on {', '.join(unequal)}." if unequal else "."
     about = (
         f"{words} The best settings by validation accuracy on the splits they were searched on were compared again on "
-        "others, and the best of these are shown; no test node was used. `make tune-all` searches what is missing."
+        "others, and the best of these are shown; no test node was used. `make tune-all` searches what is missing. "
+        "Tables use the settings of a study once all models of its data set are searched; until then those before."
     )
     return [Section("How settings were searched", (about,), tuple(rows[0]), [tuple(row.values()) for row in rows])]
 
