@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -190,9 +191,22 @@ def dropout(x: Features, p: float, training: bool) -> Features:
     if _spread and (parts := _parts.get()) is not None:
         return _dropout_of_part(x, p, parts)
     if isinstance(x, Tensor):
-        return F.dropout(x, p)
-    kept = torch.rand_like(x.values) >= p  # Half the time of F.dropout on a CPU, a thirtieth of an epoch of Cora.
-    return SparseFeatures(x.pattern, x.values * kept / (1 - p))
+        return x * _dropout_factors(x.shape, p, x)
+    return SparseFeatures(x.pattern, x.values * _dropout_factors(x.values.shape, p, x.values))
+
+
+def _dropout_factors(shape: Sequence[int], p: float, like: Tensor) -> Tensor:
+    """0 with probability ``p``, else one over the probability of the rest.
+
+    On a CPU a random number of 64 bits decides on four entries, for which ``p`` is rounded to a multiple of 2^-16. That
+    takes a fifth of the time of F.dropout, which was a quarter of an epoch of GCN and nearly half of one of GCNII.
+    """
+    if like.device.type != "cpu":
+        return F.dropout(like.new_ones(shape), p)
+    count = math.prod(shape)
+    bits = torch.randint(-(2**63), 2**63 - 1, (-(-count // 4),))
+    kept = bits.view(torch.int16)[:count].view(shape) >= min(round(p * 2**16), 2**16 - 1) - 2**15
+    return kept.to(like.dtype).mul_(1 / (1 - p))
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,10 +269,10 @@ def dropout_as_part(rows: Part | None, entries: Part | None = None) -> Iterator[
 def _dropout_of_part(x: Tensor | SparseFeatures, p: float, parts: tuple[Part, Part | None]) -> Features:
     rows, entries = parts
     if isinstance(x, Tensor):
-        return x * F.dropout(x.new_ones(rows.total, *x.shape[1:]), p).index_select(0, rows.place)
+        return x * _dropout_factors((rows.total, *x.shape[1:]), p, x).index_select(0, rows.place)
     assert entries is not None
-    kept = torch.rand(entries.total, dtype=x.dtype, device=x.values.device).index_select(0, entries.place) >= p
-    return SparseFeatures(x.pattern, x.values * kept / (1 - p))
+    factors = _dropout_factors((entries.total,), p, x.values).index_select(0, entries.place)
+    return SparseFeatures(x.pattern, x.values * factors)
 
 
 class Dropout(nn.Module):

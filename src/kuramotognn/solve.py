@@ -8,7 +8,7 @@ be stepped by ``imex``, and past states of a delayed one are kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -120,11 +120,15 @@ class _Evaluations:
         return self.counter.count
 
     def __call__(self, t: float | Tensor, x: Nodes) -> Nodes:
+        self.count_one(t)
+        return self.velocity(t, x)
+
+    def count_one(self, t: float | Tensor) -> None:
+        """Count an evaluation at time ``t``."""
         self.counter.count += 1
         self.t = float(t.detach()) if isinstance(t, Tensor) else t
         if self.count > self.solver.max_evaluations:
             raise self.error(f"needs more than max_evaluations={self.solver.max_evaluations}")
-        return self.velocity(t, x)
 
     def velocity(self, t: float | Tensor, x: Nodes) -> Nodes:
         """The right-hand side, uncounted."""
@@ -238,9 +242,7 @@ def _advance(f: _Evaluations, x: Nodes, first: int, last: int, h: float) -> Node
     """From the state at step ``first`` to that at step ``last``."""
     after = getattr(f.dynamics, "after_step", None) or _unchanged
     if f.solver.method == IMEX:
-        for step in range(first, last):
-            x = after(_imex_step(f, step * h, h, x))
-        return x
+        return _imex_steps(f, x, range(first, last), h, after)
     tableau, system = TABLEAUX[f.solver.method], f.dynamics.coupled()
     if first < last and system is not None and system.fits(x):
         f.spend(last - first, tableau.evaluations, first * h, h)
@@ -268,12 +270,19 @@ def _runge_kutta_step(f: _Evaluations, tableau: Tableau, t: float, h: float, x: 
     return _add_slopes(x, h, tableau.weights, slopes)
 
 
-def _imex_step(f: _Evaluations, t: float, h: float, state: Nodes) -> Nodes:
-    """The velocity by an explicit step, then the position with the new velocity."""
+def _imex_steps(f: _Evaluations, state: Nodes, steps: range, h: float, after: Callable[[Nodes], Nodes]) -> Nodes:
+    """In each step the velocity by an explicit step, then the position with the new velocity.
+
+    The two are joined at the end alone: to join them in each step took half the time of GraphCON on PubMed.
+    """
     assert isinstance(f.dynamics, SecondOrderDynamics)
     position, velocity = state.chunk(2, dim=-1)
-    velocity = torch.add(velocity, f(t, state).chunk(2, dim=-1)[1], alpha=h)
-    return torch.cat([torch.add(position, f.dynamics.position_rate(velocity), alpha=h), velocity], dim=-1)
+    for step in steps:
+        f.count_one(step * h)
+        velocity = torch.add(velocity, f.dynamics.acceleration(step * h, position, velocity), alpha=h)
+        position = torch.add(position, f.dynamics.position_rate(velocity), alpha=h)
+        position, velocity = after(position), after(velocity)
+    return torch.cat([position, velocity], dim=-1)
 
 
 def _add_slopes(x: Nodes, h: float, weights: tuple[float, ...], slopes: list[Nodes]) -> Nodes:

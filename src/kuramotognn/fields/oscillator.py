@@ -112,7 +112,7 @@ class DampedOscillators(Field):
 
         def acceleration(t: float | Tensor, x: Nodes, y: Nodes) -> Nodes:
             force = self.activation(self._messages(x, couplings))
-            force = torch.add(force, x, alpha=-self.stiffness).sub(y, alpha=self.damping)
+            force = torch.add(torch.add(force, x, alpha=-self.stiffness), y, alpha=-self.damping)
             if self.beta is None:
                 return force
             return force + self.beta * known if self.source == "added" else force.lerp(known, self.beta.sigmoid())

@@ -110,5 +110,5 @@ class GCN2Conv(pyg.GCN2Conv):  # type: ignore[misc]
     def forward(self, x: Nodes, x0: Nodes, graph: Graph) -> Nodes:
         """New states ``[N, channels]``."""
         propagation = symmetric(graph)
-        mixed = (1 - self.alpha) * spmm(propagation.pattern, propagation.weight, graph.sources(x)) + self.alpha * x0
+        mixed = spmm(propagation.pattern, propagation.weight, graph.sources(x)).lerp(x0, self.alpha)
         return torch.addmm(mixed, mixed, self.weight1, beta=1 - self.beta, alpha=self.beta)
