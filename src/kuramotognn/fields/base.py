@@ -111,8 +111,8 @@ class SecondOrderDynamics(Dynamics):
         acceleration: the function ``f``.
         parameters: the tensors that ``f`` and ``g`` depend on besides ``x`` and ``y``.
         rate: the function ``g``; the identity unless given.
-        after_step: applied to the state, or to positions and velocities, at the start and after each step of a fixed-step
-            method: an elementwise function such as dropout.
+        after_step: applied to the state, or to positions and velocities, at the start and after each step of a
+            fixed-step method: an elementwise function such as dropout.
     """
 
     acceleration: Callable[[float | Tensor, Nodes, Nodes], Nodes]
