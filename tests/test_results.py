@@ -16,7 +16,7 @@ from kuramotognn.cli import main
 from kuramotognn.reports.commands import entry_command
 from kuramotognn.runs.provenance import provenance
 from kuramotognn.sweeps.cells import Case
-from kuramotognn.sweeps.records import Record, Records
+from kuramotognn.sweeps.records import Record, Records, unpack
 
 ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "results" / "runs"
@@ -61,7 +61,7 @@ def test_the_table_of_amazon_ratings_is_labelled_and_sorted(tmp_path: Path, monk
 
 @pytest.mark.parametrize("path", sorted(RUNS.glob("*.jsonl")), ids=lambda path: path.stem)
 def test_committed_runs_are_of_committed_code_on_reporting_splits(path: Path) -> None:
-    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    records = list(unpack(path))
     assert records
     for record in records:
         assert record["split"] < 100

@@ -147,6 +147,8 @@ def test_packed_results_say_the_same(results: Path, tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "packed").iterdir()] == ["depth.jsonl"]
     packed, loose = (experiment_result(experiment, Records(folder)) for folder in (tmp_path / "packed", results))
     assert to_csv(packed) == to_csv(loose)
+    assert packed.records == loose.records
+    assert (tmp_path / "packed" / "depth.jsonl").stat().st_size < 0.5 * sum(len(json.dumps(r)) for r in loose.records)
 
 
 def test_markdown(results: Path) -> None:

@@ -142,10 +142,12 @@ def load(path: Path) -> dict[str, Any]:
     return parse_record(read_document(path), str(path))
 
 
-def parse_record(content: bytes, place: str) -> dict[str, Any]:
-    """A record from its JSON."""
+def parse_record(content: bytes, place: str, before: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A record from its JSON, or one run more of the case ``before`` it, which then says all else."""
     try:
         record: dict[str, Any] = parse_json(content)
+        if before and isinstance(record, dict) and "format" not in record:
+            record = before | {"config": before["config"] | record.pop("config", {})} | record
         StoredRecord.model_validate(record)
     except ValueError as error:
         what = first_problem(error) if isinstance(error, ValidationError) else error

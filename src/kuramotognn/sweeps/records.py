@@ -40,9 +40,39 @@ class Records:
 
 
 def pack(records: Iterable[Record], path: Path) -> None:
-    """Write records into one file, a line each."""
+    """Write records into one file, a line each: the first of a case whole, the others where they differ from it."""
+    lines: list[Record] = []
+    before: Record = {}
+    for record in records:
+        lines.append(_changes(record, before) if _alike(record, before) else record)
+        before = record
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, "".join(json.dumps(record) + "\n" for record in records))
+    write_atomically(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def unpack(path: Path) -> Iterator[Record]:
+    """The records of a file that :func:`pack` wrote."""
+    check_regular(path)
+    record: Record = {}
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            record = parse_record(line, f"{path}, line {number}", before=record)
+            yield record
+
+
+def _alike(record: Record, before: Record) -> bool:
+    """Whether two records are of one case and have the same entries, in their settings too."""
+    same_case = record.keys() == before.keys() and record["case"] == before["case"]
+    return same_case and record["config"].keys() == before["config"].keys()
+
+
+def _changes(record: Record, before: Record) -> Record:
+    """What of a record differs from the one before."""
+    changed = {name: value for name, value in record.items() if value != before[name]}
+    if "config" in changed:
+        old = before["config"]
+        changed["config"] = {name: value for name, value in changed["config"].items() if value != old[name]}
+    return changed
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -53,10 +83,7 @@ def _read(folder: Path) -> Iterator[Record]:
     for path in _files(folder):
         yield load(path)
     for path in sorted(folder.rglob("*.jsonl")):
-        check_regular(path)
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                yield parse_record(line, f"{path}, line {number}")
+        yield from unpack(path)
 
 
 def _digest(record: Record) -> str:
