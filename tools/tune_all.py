@@ -5,7 +5,8 @@ Every study is one `kuramotognn tune`, printed before it starts. There are three
 - for the recommended settings, kept as results/tuning/recommended/DATASET/MODEL.json and MODEL.toml. A study begins
   with the defaults, with usual settings of the model's family (tools/tuning/starts) and, where the public code has
   settings, with those; settings recommended so far take no part. A normalisation layer is searched where a model has
-  one; other options that the paper's equations do not have are left out for all (tools/tuning);
+  one; other options that the paper's equations do not have are left out for all (tools/tuning). On the four large
+  graphs all models have 64 channels and GCNII 16 layers; elsewhere too GCNII has 64 channels, for the time of a run;
 - with the recipe, a consistency term for every model, kept under results/tuning/recipe: the recommended settings (which
   must be there) with that term, and a search over what it changes most;
 - at a given depth, for the figures against depth: the recommended settings at that depth in Euler steps of 0.1, with a
@@ -70,8 +71,8 @@ def effort(trials: int, splits: int, candidates: int, confirmation: int, epochs:
 
 
 SMALL, GIVEN = effort(40, 5, 3, 10, 300, 50), effort(40, 10, 3, 10, 1000, 100)
-#: On large graphs all models have 64 channels, and GCNII its 16 layers there: more of either takes minutes a run.
-LARGE = [*effort(20, 3, 2, 4, 200, 40), "--model.hidden_channels", "64"]
+LARGE = effort(20, 3, 2, 4, 200, 40)
+WIDTH, LAYERS = ["--model.hidden_channels", "64"], ["--model.num_layers", "16"]
 RECIPE_SMALL, RECIPE_LARGE, DEPTH = (
     effort(12, 4, 2, 8, 300, 60),
     effort(8, 2, 2, 4, 300, 50),
@@ -125,15 +126,21 @@ class Study:
     @property
     def command(self) -> list[str]:
         """What to type, from the root of the checkout."""
-        words = ["kuramotognn", "tune", "--dataset", self.dataset, "--model", self.model, *self.effort]
-        if self.effort == LARGE and self.model == "gcnii":
-            words += ["--model.num_layers", "16"]
+        words = ["kuramotognn", "tune", "--dataset", self.dataset, "--model", self.model, *self.effort, *self.size]
         if self.kind == RECOMMENDED:
             words += ["--config", _relative(FIXED / f"{FIXED_BY.get(self.model, 'discrete')}.toml")]
             words += [word for start in self.starts for word in ("--start", _relative(start))]
         else:
             words += ["--config", _relative(self.folder.with_suffix(".toml"))]
         return [*words, "--out", _relative(self.folder)]
+
+    @property
+    def size(self) -> list[str]:
+        """What is not searched because it would take minutes a run: 64 layers of 256 channels take ten on Cora."""
+        deep, large = self.model == "gcnii", self.effort == LARGE
+        if self.kind != RECOMMENDED:
+            return []
+        return (WIDTH if deep or large else []) + (LAYERS if deep and large else [])
 
     @property
     def starts(self) -> list[Path]:
