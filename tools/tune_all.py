@@ -77,7 +77,7 @@ WIDTH, LAYERS = ["--model.hidden_channels", "64"], ["--model.num_layers", "16"]
 RECIPE_SMALL, RECIPE_LARGE, DEPTH = (
     effort(12, 4, 2, 8, 300, 60),
     effort(8, 2, 2, 4, 300, 50),
-    effort(12, 3, 2, 6, 200, 40),
+    effort(12, 2, 2, 4, 200, 40),
 )
 #: Small graphs first, so that tables grow evenly.
 PLAN = {
