@@ -16,8 +16,8 @@ def small_jobs(splits: int = 10, epochs: int = 3) -> list[Cell]:
     """Real trainings of a fraction of a second, of two cases."""
     cases = []
     for model in ("kuramotognn", "gcn"):
-        settings = {"model": {"name": model, "hidden_channels": 4}, "training": {"epochs": epochs}}
-        cases.append(Case(resolve(settings).config))
+        settings: dict[str, object] = {"model": {"name": model, "hidden_channels": 4}, "training": {"epochs": epochs}}
+        cases.append(Case(resolve({}, {"recommended": False, **settings}).config))
     return [Cell(case, split) for split in range(splits) for case in cases]
 
 

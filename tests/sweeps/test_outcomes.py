@@ -11,7 +11,7 @@ from kuramotognn.sweeps.outcomes import OUTCOMES, TIMES, accuracy, oversmoothing
 
 def small(**settings: object) -> Config:
     base: dict[str, object] = {"training": {"epochs": 2}, "model": {"hidden_channels": 4, "time": 2.0}}
-    return resolve(base | settings).config
+    return resolve({}, {"recommended": False} | base | settings).config
 
 
 def test_accuracy_leaves_out_what_tuning_splits_say_about_test_nodes() -> None:

@@ -60,7 +60,8 @@ class Listener(SweepObserver):
 
 def bad_job() -> Cell:
     """A cell that cannot be done."""
-    return Cell(Case(resolve({"data": {"per_class": 400}, "model": {"hidden_channels": 4}}).config), 0)
+    small = {"recommended": False, "model": {"hidden_channels": 4}}
+    return Cell(Case(resolve({"data.per_class": 400}, small).config), 0)
 
 
 @pytest.fixture(scope="module")
