@@ -94,14 +94,14 @@ results: $(READY) ## Run what results/runs holds (a night; goes on where it stop
 	$(MAKE) pack-results
 
 pack-results: $(READY) ## Keep what was run in results/runs and write the tables
-	$(BIN)/kuramotognn report $(RESULTS) --from runs/results --out runs/results-report --pack results/runs
+	OMP_NUM_THREADS=1 $(BIN)/kuramotognn report $(RESULTS) --from runs/results --out runs/results-report --pack results/runs
 	$(MAKE) results-table
 
 tune-all: $(READY) ## Search settings for every model and data set of the tables (a day; goes on where it stopped)
 	$(BIN)/python tools/tune_all.py
 
 results-table: $(READY) ## Write the tables and pictures of README.md and docs/results.md from results/runs
-	$(BIN)/python tools/write_results.py
+	OMP_NUM_THREADS=1 $(BIN)/python tools/write_results.py
 
 figures: $(READY) ## Draw the pictures of the README and of docs/ from results/
 	$(BIN)/python tools/draw_spread.py

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import re
 import sys
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from kuramotognn.sweeps.records import Records
 
 ROOT = Path(__file__).parent.parent
 RUNS, PAGE, IMAGES = ROOT / "results" / "runs", ROOT / "docs" / "results.md", ROOT / "docs" / "images"
-ABLATION, DEEP_FLOW = ROOT / "results" / "ablation.json", ROOT / "results" / "deep-flow.json"
+ABLATION = ROOT / "results" / "ablation.json"
 AMAZON = ROOT / "results" / "amazon-ratings-98.json"
 TUNING = ROOT / "results" / "tuning.csv"
 BEGIN, END = "<!-- results: written by `make results-table` -->", "<!-- end of results -->"
@@ -78,7 +77,7 @@ def drawings(result: ExperimentResult) -> dict[str, tuple[str, str]]:
 
 def results_page(found: list[ExperimentResult]) -> str:
     """docs/results.md."""
-    first, last = (*opening(found), *tuning()), (*amazon_ratings(), *ablation(), *deep_flow())
+    first, last = (*opening(found), *tuning()), (*amazon_ratings(), *ablation())
     experiments_run = (to_markdown(result, _pictures(result, "images")) for result in shown(found))
     before, after = ([section.to_markdown() for section in part] for part in (first, last))
     return "\n".join([HEAD, *before, TABLES, *experiments_run, *after])
@@ -152,41 +151,6 @@ def ablation() -> list[Section]:
             ("option", "validation accuracy, %", "difference", "p"),
             [("recommended settings", f"{100 * base['mean']:.2f}", "", ""), *lines],
             (_made_by("python tools/ablation.py", record["commits"]),),
-        )
-    ]
-
-
-def deep_flow() -> list[Section]:
-    """The table of accuracy at T = 100, where results/deep-flow.json is there."""
-    if not DEEP_FLOW.is_file():
-        return []
-    rows = json.loads(DEEP_FLOW.read_text(encoding="utf-8"))["rows"]
-    scores = [[100 * each["validation_accuracy"] for each in row["splits"].values()] for row in rows]
-    lines = []
-    for row, own in zip(rows, scores, strict=True):
-        differences = [ours - theirs for ours, theirs in zip(own, scores[0], strict=True)]
-        error = stdev(differences) / math.sqrt(len(differences))
-        against = "" if own is scores[0] else f"{fmean(differences):+.2f} ± {error:.2f}"
-        model, training = row["config"]["model"], row["config"]["training"]
-        facts = (f"{model['time']:g}", str(model.get("coupling", "")), str(training["clip_norm"] or "none"))
-        lines.append((row["model"], *facts, f"{fmean(own):.2f}", against))
-    splits, commits = list(rows[0]["splits"]), [each["commit"] for row in rows for each in row["splits"].values()]
-    about = (
-        f"Validation accuracy in % on cora, tuning splits {splits[0]} to {splits[-1]}, one seed: 1000 Euler steps "
-        "of 0.1, against the depth of the settings recommended when it was run. KuramotoGNN at T = 100 has exact "
-        "interaction, attached frequencies and, as those settings have, X(0) clamped to [0, π]. Of 30 settings tried "
-        "at that depth, in three searches, it has the one with the best accuracy on splits from 1000; the last row "
-        "leaves out the clamp, as the paper's equation does, and keeps all other settings. GRAND-l without X(0) has "
-        "the settings recommended for it at its own depth, with clipping, not searched again. Differences are "
-        "paired by split, ± standard error."
-    )
-    return [
-        Section(
-            "Accuracy of a very deep flow",
-            (about,),
-            ("model", "T", "K", "clipped to", "validation accuracy, %", "difference"),
-            lines,
-            (_made_by("python tools/deep_flow.py STUDY", commits),),
         )
     ]
 
