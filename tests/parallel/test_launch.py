@@ -16,7 +16,8 @@ import pytest
 from tests.conftest import Refused
 from tests.parallel.launching import end_all, free_port, one_process, rank_by_hand, torchrun, wait_for
 
-SETTINGS = "--dataset cora --splits 1 --training.optimiser sgd --training.learning-rate 0.001 --training.clip-norm 1"
+MODEL = "--dataset cora --splits 1 --model.hidden_channels 128"
+SETTINGS = f"{MODEL} --training.optimiser sgd --training.learning-rate 0.001 --training.clip-norm 1"
 SHORT = f"train {SETTINGS} --training.epochs 12 --out".split()
 LONG = f"train {SETTINGS} --training.epochs 40 --training.checkpoint-every 4 --out".split()
 ENDLESS = f"train {SETTINGS} --training.epochs 9999 --training.patience 9999 --training.checkpoint-every 2 --out"
